@@ -100,9 +100,17 @@ def over_http(exchanges: int) -> Iterator[list[Record]]:
         ]
 
 
-def record(path: Path, tapped: dict[str, Any], records: Iterator[list[Record]], last_ns: int) -> None:
+def record(
+    path: Path,
+    tapped: dict[str, Any],
+    records: Iterator[list[Record]],
+    last_ns: int,
+    *,
+    capture_id: str = "big",
+    wall_ns: int = 0,
+) -> None:
     """Write a capture of these records."""
-    header = Header(capture_id="big", wall_ns=0, monotonic_ns=0, pid=1, label="big", tapped=tapped)
+    header = Header(capture_id=capture_id, wall_ns=wall_ns, monotonic_ns=0, pid=1, label="big", tapped=tapped)
     fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     writer = Writer(fd, header_line(header))
     for some in records:

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from .capture.store.folder import EXTENSION
+from .capture.store.folder import EXTENSION, key
 from .cli.columns.update import update
 from .columns.batches import BATCH_ROWS
 from .columns.files import LAST, files_of
@@ -55,10 +55,11 @@ def write_columns(
     """Write the columns of all captures in paths that Spark can read, and below them, to a folder that Spark can write.
 
     `mode` is that of Spark's writer: `append` adds captures to those of an earlier job, of which none may be in both. Of a capture
-    in several files the longest counts. Times have microseconds, as Spark's do; there are no payloads.
+    in several files the longest counts. Times have microseconds, as Spark's; there are no payloads. Pseudonyms are the driver's.
     """
+    store_key = key()
     with _settings(spark):
-        parts = _pieces(spark, captures, whole_bytes).mapInArrow(_parts, _PARTS).persist()
+        parts = _pieces(spark, captures, whole_bytes).mapInArrow(lambda batches: _parts(batches, store_key), _PARTS).persist()
         try:
             kept = _each_once(parts)
             for table in (*(name for name in TABLES if name != LAST), LAST):
@@ -99,14 +100,12 @@ def _each_once(parts: DataFrame) -> DataFrame:
     files = parts.where(parts.table == LAST).groupBy("capture_id")
     best = sql.min(sql.struct(-sql.col("bytes"), "path")).alias("best")
     several = files.agg(sql.count("*").alias("files"), best).where("files > 1")
-    return (
-        parts
-        if several.isEmpty()
-        else parts.join(sql.broadcast(several), "capture_id", "left").where("best IS NULL OR best.path = path")
-    )
+    if several.isEmpty():
+        return parts
+    return parts.join(sql.broadcast(several), "capture_id", "left").where("best IS NULL OR best.path = path")
 
 
-def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _parts(batches: Iterator[pa.RecordBatch], store_key: bytes) -> Iterator[pa.RecordBatch]:
     """Export each capture on the task's disk, and yield the rows of its tables."""
     pieces = (piece for batch in batches for piece in zip(*(column.to_pylist() for column in batch.columns), strict=True))
     for (path, length), group in groupby(pieces, itemgetter(0, 1)):
@@ -116,7 +115,7 @@ def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             with open(file, "wb") as capture:
                 capture.writelines(piece for _, _, piece in group)
                 capture.truncate(length)  # each line got an end, which the last one may not have
-            update([file], exported)
+            update([file], exported, store_key=store_key)
             for table in TABLES:
                 for part in files_of(exported, table):
                     yield from _read(part, table, length, path)

@@ -39,12 +39,16 @@ class ResultColumn(NamedTuple):
 
 
 class Database:
-    """The tables of a folder; with `since_ns`, Unix time, only what was later."""
+    """The tables of a folder; with `since_ns`, Unix time, only what was later.
 
-    __slots__ = ("_connection", "_folder", "_since_ns")
+    `are_alike` says that all files of a table have the same columns. Then those that a query does not need are not opened before it.
+    """
 
-    def __init__(self, folder: str, since_ns: int | None = None) -> None:
+    __slots__ = ("_are_alike", "_connection", "_folder", "_since_ns")
+
+    def __init__(self, folder: str, since_ns: int | None = None, *, are_alike: bool = False) -> None:
         self._folder = folder
+        self._are_alike = are_alike
         self._since_ns = since_ns
         self._connection = connection = duckdb.connect(":memory:", config=_CONFIGURATION)
         connection.execute("SET TimeZone = 'UTC'")
@@ -57,7 +61,8 @@ class Database:
         folder, since_ns = self._folder, self._since_ns
         if files_of(folder, table):
             path = os.path.join(os.path.abspath(folder), table, "*", "*.parquet")
-            source = f"read_parquet({_quoted(path)}, hive_partitioning = true, union_by_name = true)"
+            union = "false" if self._are_alike else "true"
+            source = f"read_parquet({_quoted(path)}, hive_partitioning = true, union_by_name = {union})"
         else:
             schema = arrow_schema(table, payloads=False).append(pa.field("date", pa.date32()))
             self._connection.register(f"no_{table}", schema.empty_table())

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from ..transcript.model import CaptureInfo, Exchange, ModelCall, Row, Transcript, UnpairedMessage
+from ..transcript.watching import watched_rows
 from .batches import BATCH_ROWS, Sink, TableBatches, TextMask
 from .call_rows import CallRows
 from .capture_rows import (
@@ -17,6 +18,7 @@ from .capture_rows import (
     transaction_rows,
     unreadable_capture_row,
 )
+from .files import LAST
 from .schema import TABLES
 
 BATCH_BYTES: Final = 8_000_000
@@ -24,71 +26,119 @@ BATCH_BYTES: Final = 8_000_000
 
 
 class CaptureTables:
-    """All tables of one capture, handed to a sink in batches. Call `write` or `write_unreadable` once."""
+    """All tables of one capture, handed to a sink in batches. Call `write` or `write_unreadable` once.
 
-    __slots__ = ("_capture_id", "_file", "_mask", "_payloads", "_size_bytes", "_tables")
+    `early` is for those who make the transcript: a watcher of its rows. `discard` takes back what the sink got.
+    """
+
+    __slots__ = ("_capture_id", "_discard", "_file", "_mask", "_payloads", "_sink", "_size_bytes", "_tables")
 
     def __init__(
-        self, capture_id: str, file: str, size_bytes: int, sink: Sink, mask: TextMask, *, payloads: bool = False
+        self,
+        capture_id: str,
+        file: str,
+        size_bytes: int,
+        sink: Sink,
+        discard: Callable[[], None],
+        mask: TextMask,
+        *,
+        payloads: bool = False,
     ) -> None:
         self._capture_id = capture_id
         self._file = file
         self._size_bytes = size_bytes
+        self._sink = sink
+        self._discard = discard
         self._mask = mask
         self._payloads = payloads
-        self._tables = {name: TableBatches(name, sink, mask, payloads=payloads) for name in TABLES}
+        self._tables = self._new_tables()
 
-    def write(self, transcript: Transcript) -> None:
-        """Hand over everything in a transcript of this one capture."""
+    def _new_tables(self) -> dict[str, TableBatches]:
+        return {name: TableBatches(name, self._sink, self._mask, payloads=self._payloads) for name in TABLES}
+
+    def early(self, transcript: Transcript) -> RowTables:
+        """Begin anew with the rows of a transcript of this capture, which `RowTables` is fed with."""
+        self._discard()
+        self._tables = self._new_tables()
+        return RowTables(self._capture_id, transcript, self._tables, self._payload)
+
+    @property
+    def _payload(self) -> Callable[[bytes], str] | None:
+        return self._mask.payload if self._payloads else None
+
+    def write(self, transcript: Transcript, *, again: bool = False) -> None:
+        """Hand over everything in a transcript of this one capture; `again` if the mask has changed since rows were handed over."""
+        rows = watched_rows(transcript, self.early)
+        if again:
+            rows = self.early(transcript)
+            rows.feed(transcript.rows)
         info = transcript.captures[0] if transcript.captures else CaptureInfo(0)
         began_ns = 0 if info.header is None else info.header.wall_ns
-        payload = self._mask.payload if self._payloads else None
-        peers = Peers()
-        self._rows(transcript.rows, info, began_ns, peers)
-        for name, rows in (
+        for name, more in (
             ("findings", finding_rows(self._capture_id, transcript, began_ns)),
-            ("definitions", definition_rows(self._capture_id, transcript, began_ns, payload)),
+            ("definitions", definition_rows(self._capture_id, transcript, began_ns, self._payload)),
             ("transactions", transaction_rows(self._capture_id, info, began_ns)),
         ):
             table = self._tables[name]
-            for row in rows:
+            for row in more:
                 table.feed(row)
         for name, table in self._tables.items():
-            if name != "captures":
+            if name != LAST:
                 table.close()
         calls = self._tables["calls"].count
-        self._end(capture_row(self._capture_id, self._file, self._size_bytes, transcript, peers, calls))
+        self._end(capture_row(self._capture_id, self._file, self._size_bytes, transcript, rows.peers, calls))
 
     def write_unreadable(self, problem: str) -> None:
         """Hand over the row of a file that cannot be read, for a reason."""
+        self._discard()
         self._end(unreadable_capture_row(self._capture_id, self._file, self._size_bytes, problem))
 
     def _end(self, row: tuple[object, ...]) -> None:
-        self._tables["captures"].feed(row)
-        self._tables["captures"].close()
+        self._tables[LAST].feed(row)
+        self._tables[LAST].close()
 
-    def _rows(self, rows: Iterable[Row], info: CaptureInfo, began_ns: int, peers: Peers) -> None:
-        payload = self._mask.payload if self._payloads else None
-        made = CallRows(self._capture_id, info, began_ns, payload)
-        messages, calls, models = (self._tables[name] for name in ("messages", "calls", "model_calls"))
-        held_bytes = 0
+
+class RowTables:
+    """Rows of a transcript of one capture to the tables that have a row for each message, call or model call. It is a watcher."""
+
+    __slots__ = ("_calls", "_capture_id", "_held_bytes", "_made", "_messages", "_models", "_payload", "_transcript", "peers")
+
+    def __init__(
+        self, capture_id: str, transcript: Transcript, tables: dict[str, TableBatches], payload: Callable[[bytes], str] | None
+    ) -> None:
+        self._capture_id = capture_id
+        self._transcript = transcript
+        self._messages, self._calls, self._models = (tables[name] for name in ("messages", "calls", "model_calls"))
+        self._payload = payload
+        self._made: CallRows | None = None
+        self._held_bytes = 0
+        self.peers = Peers()
+
+    def feed(self, rows: Iterable[Row]) -> None:
+        """Take the next rows, which do not change any more."""
+        info = self._transcript.captures[0]
+        began_ns = 0 if info.header is None else info.header.wall_ns
+        if self._made is None:
+            self._made = CallRows(self._capture_id, info, began_ns, self._payload)
+        add_messages, call = self._made.add_messages, self._made.call
+        messages, calls, peers = self._messages.rows, self._calls.rows, self.peers
         for row in rows:
             if isinstance(row, Exchange):
-                made.add_messages(row, messages.rows)
-                calls.rows.append(made.call(row))
+                add_messages(row, messages)
+                calls.append(call(row))
                 if not peers.is_done or peers.client_version is None:
                     peers.feed(row)
             elif isinstance(row, UnpairedMessage):
-                made.add_messages(row, messages.rows)
+                add_messages(row, messages)
             elif isinstance(row, ModelCall):
-                models.feed(model_call_row(self._capture_id, row, info, began_ns, payload))
+                self._models.feed(model_call_row(self._capture_id, row, info, began_ns, self._payload))
             else:
                 continue
-            if payload is not None:
-                held_bytes += _payload_bytes(row)
-            if len(messages.rows) >= BATCH_ROWS or held_bytes >= BATCH_BYTES:
-                held_bytes = 0
-                for table in (messages, calls, models):
+            if self._payload is not None:
+                self._held_bytes += _payload_bytes(row)
+            if len(messages) >= BATCH_ROWS or self._held_bytes >= BATCH_BYTES:
+                self._held_bytes = 0
+                for table in (self._messages, self._calls, self._models):
                     table.close()
 
 

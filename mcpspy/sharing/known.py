@@ -73,6 +73,11 @@ class KnownValues:
     def __bool__(self) -> bool:
         return self._search is not None
 
+    @property
+    def count(self) -> int:
+        """The number of values, also of those past the limits."""
+        return len(self._values) + self.left_out
+
     def add(self, value: bytes, kind: str = "value", *, telling: bool = False) -> None:
         """Add a value that is secret; `telling` says that it is sought however ordinary it looks."""
         if value in self._values or not (telling or is_telling(value)):

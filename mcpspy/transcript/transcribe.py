@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .http.assemble import TransactionAssembler
     from .llm.model_traffic import ModelTrafficAssembler
     from .packed_rows import PackedRows, PayloadSource
+    from .watching import OfRows
 
 
 def transcribe(
@@ -69,19 +70,21 @@ def transcribe(
     with_findings: bool = True,
     pack_rows: bool = False,
     credentials: FindsCredentials | None = None,
+    watchers: Sequence[OfRows] = (),
 ) -> Transcript:
     """Return the transcript of captures that do not grow any more: of each the records, as `mcpspy.read` returns them.
 
     `Transcript.captures` has them in the order in which they began; rows are numbered by time. For the options see `Transcriber`.
     With `pack_rows` the rows of one large capture of stdio take little memory, and are made anew whenever they are taken. That takes
-    a third of the time, so a capture is large from 80 MB on, whose rows take up to 270 MiB otherwise.
+    a third of the time, so a capture is large from 80 MB on, whose rows take up to 270 MiB otherwise. `watchers` see the rows then
+    before they are packed; `watched_rows` returns them, and feeds them if rows are not packed.
     Raises: TypeError: if a capture is not an iterable of records, such as the path of a file.
     """
     transcriber = Transcriber(
         keep_frames=keep_frames, keep_noise=keep_noise, with_findings=with_findings, credentials=credentials
     )
     if len(captures) == 1:
-        _transcribe_one(captures[0], transcriber, pack_rows=pack_rows)
+        _transcribe_one(captures[0], transcriber, watchers, pack_rows=pack_rows)
     else:
         for record, capture in _merged([_checked(records) for records in captures], transcriber):
             transcriber.feed(record, capture)
@@ -98,11 +101,13 @@ class _Batches(Protocol):
     def payloads(self, least_bytes: int) -> PayloadSource | None: ...
 
 
-def _transcribe_one(records: Iterable[Record], transcriber: Transcriber, *, pack_rows: bool) -> None:
+def _transcribe_one(
+    records: Iterable[Record], transcriber: Transcriber, watchers: Sequence[OfRows], *, pack_rows: bool
+) -> None:
     if isinstance(records, _Batches):
         source = records.payloads(LARGE_BYTES) if pack_rows else None
         if source is not None:
-            transcriber.pack_rows(source)
+            transcriber.pack_rows(source, watchers)
         for batch in records.batches():
             transcriber.feed_lines(batch)
     else:
@@ -127,8 +132,8 @@ class Transcriber:
     """
 
     __slots__ = (
-        "_captures", "_client_names", "_keep_frames", "_keep_noise", "_next_row", "_source", "_time_axis", "_with_findings",
-        "transcript",
+        "_captures", "_client_names", "_keep_frames", "_keep_noise", "_next_row", "_source", "_time_axis", "_watchers",
+        "_with_findings", "transcript",
     )  # fmt: skip
 
     def __init__(
@@ -150,6 +155,7 @@ class Transcriber:
         self._client_names: dict[int, str] = {}
         self._next_row = next_row or count(1).__next__
         self._source: PayloadSource | None = None
+        self._watchers: Sequence[OfRows] = ()
 
     def feed(self, record: Record, capture: int = 0) -> Sequence[Row]:
         """Take in the next record of the capture with this number."""
@@ -180,12 +186,13 @@ class Transcriber:
                 if self._with_findings:
                     from .findings.run import gather_early
 
-                    gather_early(self.transcript, rows)
+                    gather_early(self.transcript, rows, self._watchers)
             capture.pack(cast("PackedRows", rows))
 
-    def pack_rows(self, source: PayloadSource) -> None:
-        """Pack the rows of the only capture, whose payloads can be read again, once there are many."""
+    def pack_rows(self, source: PayloadSource, watchers: Sequence[OfRows] = ()) -> None:
+        """Pack the rows of the only capture, whose payloads can be read again, once there are many. `watchers` see them before."""
         self._source = source
+        self._watchers = watchers
 
     def close(self, capture: int | None = None) -> list[Row]:
         """End this capture, of which no more records will come; None: all captures."""

@@ -15,7 +15,7 @@ from tests.deadlines import SCENE_S
 from tests.sharing.hiding import lines as written
 from tests.telemetry.receiver import attributes, receiving
 from tests.transcript.dialogue import request, result
-from tests.views.scenes import opened
+from tests.views.scenes import call, failed, opened, refused
 
 SCENE = Path(__file__).parent / "phoenix_scene.py"
 AGENT = ",".join(str(ROOT / "captures" / f"agent-{name}.mcpspy") for name in ("model", "weather"))
@@ -33,8 +33,9 @@ def test_sent_twice_each_span_is_there_once_and_has_its_parent(
         pytest.skip("this system lets nobody have a network of their own")
     traced, last = tmp_path / "traced.mcpspy", tmp_path / "last.mcpspy"
     meta = {"traceparent": PARENT}
-    scene = opened("weather").client(request(1, "tools/call", {"name": "add", "_meta": meta})).server(result(1)).closes()
-    traced.write_bytes(written(scene.records))
+    scene = opened("weather").client(request(1, "tools/call", {"name": "add", "_meta": meta})).server(result(1))
+    scene.client(call(2, "add")).server(failed(2, "no")).client(request(3, "x")).server(refused(3, -32601, "no such method"))
+    traced.write_bytes(written(scene.closes().records))
     last.write_bytes(written(opened("last").client(request(1, "last")).server(result(1)).closes().records))
     captures = [AGENT, EVERYTHING, str(traced)]
     script = f'"{ip}" link set lo up && exec "$@"'
@@ -59,8 +60,10 @@ def test_sent_twice_each_span_is_there_once_and_has_its_parent(
         assert got[key]["parent_id"] == (span.parent_span_id.hex() or None)
         assert got[key]["context"]["trace_id"] == span.trace_id.hex()
         assert got[key]["status_code"] == {0: "UNSET", 2: "ERROR"}[span.status.code]
+        assert got[key]["status_message"] == span.status.message
         assert len(got[key]["events"]) == len(span.events)
         assert attributes(span).items() <= flat(got[key]["attributes"]).items()
+    assert sorted(span.status.message for span in wanted.values() if span.status.code == 2) == ["no", "no such method"]
     assert {span.parent_span_id.hex() for span in wanted.values()} >= {"", PARENT.split("-")[2]}
 
 

@@ -180,15 +180,21 @@ def entries(folder: str | None = None) -> list[CatalogEntry]:
 
     Raises: OSError: if the folder cannot be read.
     """
-    folder = captures_folder() if folder is None else folder
-    try:
-        with os.scandir(folder) as files:
-            paths = [file.path for file in files if file.name.endswith(EXTENSION) and not file.is_symlink()]
-    except FileNotFoundError:
-        return []
-    captures = map(entry, paths)
+    captures = map(entry, capture_paths(folder))
     readable = (capture for capture in captures if capture is not None)
     return sorted(readable, key=lambda capture: (capture.begin_ns, capture.path), reverse=True)
+
+
+def capture_paths(folder: str | None = None) -> list[str]:
+    """List the files in `folder` (the store's by default) that are captures by their names, none of them opened.
+
+    Raises: what `entries` raises.
+    """
+    try:
+        with os.scandir(captures_folder() if folder is None else folder) as files:
+            return sorted(file.path for file in files if file.name.endswith(EXTENSION) and file.is_file(follow_symlinks=False))
+    except FileNotFoundError:
+        return []
 
 
 def entry(path: str) -> CatalogEntry | None:

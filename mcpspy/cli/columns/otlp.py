@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...telemetry.span import TelemetrySpan
     from ...transcript.model import Transcript
     from .counted import CountedDurations, TimedItem
-    from .masks import CredentialMask
+    from .masks import ShareMask
     from .sent import SentItem
 
 PACKAGES: Final = {
@@ -131,11 +131,15 @@ class _Sender:
     def send(self, paths: tuple[str, ...], *, again: bool = False) -> int:
         """Send the new spans of captures that belong together. Returns how many. Raises: CollectorError, CaptureError; OSError."""
         from ...telemetry.span import masked_spans
-        from .masks import CredentialMask, ShareMask
+        from .masks import ShareMask
 
         transcript, _ = transcript_of(CaptureSelection(paths=paths), keeps_noise=False)
         known = set() if again else self._known(transcript)
-        mask = ShareMask(*paths) if self._payloads else CredentialMask()
+        mask = ShareMask()
+        if self._payloads:
+            mask.learn_files(*paths)
+        else:
+            mask.learned(transcript)
         spans = (span for span in self._spans(transcript, mask) if span.key not in known)
         count = 0
         while batch := masked_spans(list(islice(spans, BATCH_SPANS)), mask.texts):
@@ -158,7 +162,7 @@ class _Sender:
         else:
             self._sent.add(keys_by_capture(items))
 
-    def _spans(self, transcript: Transcript, mask: CredentialMask) -> Iterable[TelemetrySpan]:
+    def _spans(self, transcript: Transcript, mask: ShareMask) -> Iterable[TelemetrySpan]:
         from ...telemetry.model_spans import ModelSpans
         from ...telemetry.operations import OperationSpans
 

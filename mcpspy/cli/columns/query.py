@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...capture.store.catalog import entries
+from ...capture.store.catalog import capture_paths
 from ...capture.store.columns import columns_folder
 from ...errors import AddressError
 from ...views.text.escape import safe_text
@@ -17,6 +17,7 @@ from ...views.text.units import counted
 from ..screen import Screen, say
 from ..since import Since, since_option
 from .extras import require
+from .known import KnownFiles, are_alike, written_by
 
 if TYPE_CHECKING:
     from ...columns.database import QueryResult
@@ -95,7 +96,7 @@ def _run(sql: str, folder: str, since_ns: int | None, format: str, output: str |
     from ...errors import SqlError
 
     try:
-        database = Database(folder, since_ns)
+        database = Database(folder, since_ns, are_alike=are_alike(folder))
         if format == "parquet":
             database.write(sql, output or "")
         else:
@@ -144,14 +145,15 @@ def _list(screen: Screen) -> None:
 
 def _store_columns() -> str:
     """Bring the columns of the store up to date. Return their folder."""
-    from .update import remove_gone, update
-
-    folder = columns_folder()
-    paths = [entry.path for entry in entries()]
+    folder, paths = columns_folder(), capture_paths()
     if not paths:
         raise AddressError("the store", "nothing has been recorded yet; mcpspy wrap inserts mcpspy between clients and servers")
     os.makedirs(folder, 0o700, exist_ok=True)
-    updated = update(paths, folder)
+    if KnownFiles(folder, written_by(payloads=False)).are(paths):
+        return folder
+    from .update import remove_gone, update  # which imports all that reads and checks captures
+
+    updated = update(paths, folder, forgets_others=True)
     remove_gone(folder, updated.keys)
     if updated.written:
         say(f"mcpspy: {counted(updated.written, 'new or changed capture')} read")

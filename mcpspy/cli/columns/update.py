@@ -5,20 +5,21 @@ A capture that cannot be read is a row too, with the reason: of a thousand captu
 
 import gc
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from ... import __version__
 from ...capture.store.columns import FILE_EXTENSION, ColumnKey, column_key, column_path, remove_columns
-from ...columns.batches import TextMask
+from ...capture.store.folder import is_live
 from ...columns.files import LAST, ColumnFiles, files_of, state_in
 from ...columns.tables import CaptureTables
 from ...errors import CaptureError
-from ...index.code import code_word
 from ...index.file import identity
 from ...transcript.findings.run import all_findings
+from ...transcript.model import Transcript
+from ...transcript.watching import OfRows
 from ..transcripts import CaptureSelection, header_of, transcript_of
-from .masks import CredentialMask, ShareMask
+from .known import KnownFiles, written_by
+from .masks import ShareMask
 
 
 class Updated(NamedTuple):
@@ -34,32 +35,50 @@ class Updated(NamedTuple):
 
 
 def update(
-    paths: Iterable[str], folder: str, *, payloads: bool = False, on_written: Callable[[str], None] = lambda path: None
+    paths: Collection[str],
+    folder: str,
+    *,
+    payloads: bool = False,
+    forgets_others: bool = False,
+    store_key: bytes | None = None,
 ) -> Updated:
-    """Bring the columns of these captures in a folder up to date. Raises: OSError: if the folder cannot be written."""
-    version = f"{__version__} {code_word()}"
+    """Bring the columns of these captures in a folder up to date. `forgets_others` says that it has those of no others.
+
+    `store_key` is for the pseudonyms of secrets; None: that of the store.
+    Raises: OSError: if the folder cannot be written.
+    """
+    by = written_by(payloads=payloads)
+    files = KnownFiles(folder, by)
     written = unchanged = 0
     unreadable: list[tuple[str, str]] = []
     repeated: list[tuple[str, str]] = []
     known: dict[ColumnKey, str] = {}
     for path in paths:
-        key = column_key(header_of(path), os.path.basename(path))
+        key = unchanged_key = files.key(path)
+        if key is None:
+            key = column_key(header_of(path), os.path.basename(path))
         if key in known:
             repeated.append((path, known[key]))
             continue
         known[key] = path
-        state = _state(path, version, payloads=payloads)
-        if state is not None and state_in(column_path(folder, LAST, key)) == state:
+        if unchanged_key is not None:
             unchanged += 1
             continue
-        problem = _write(path, folder, key, state, payloads=payloads)
-        unnamed = column_key(None, os.path.basename(path))
-        if key != unnamed:
-            remove_columns(folder, unnamed)  # of the time before its header was there
-        on_written(path)
-        written += 1
-        if problem:
-            unreadable.append((path, problem))
+        facts, state = files.facts(path), _state(path, by)
+        if state is not None and state_in(column_path(folder, LAST, key)) == state:
+            unchanged += 1
+        else:
+            problem = _write(path, folder, key, state, ShareMask(store_key), payloads=payloads)
+            unnamed = column_key(None, os.path.basename(path))
+            if key != unnamed:
+                remove_columns(folder, unnamed)  # of the time before its header was there
+            written += 1
+            if problem:
+                unreadable.append((path, problem))
+        files.note(path, None if state is None else facts, key)
+    if forgets_others:
+        files.forget_others(paths)
+    files.save()
     return Updated(written, unchanged, unreadable, repeated, frozenset(known))
 
 
@@ -72,44 +91,53 @@ def remove_gone(folder: str, keys: frozenset[ColumnKey]) -> None:
             remove_columns(folder, key)
 
 
-def _state(path: str, version: str, *, payloads: bool) -> Any:
+def _state(path: str, by: str) -> Any:
     """Return what columns depend on, as JSON; None if the file cannot be read."""
     known = identity(path)
     if known is None:
         return None
-    facts = {name: getattr(known, name) for name in type(known).__slots__}
-    return {"by": version, "payloads": payloads, **facts}
+    return {"by": by, "is_live": is_live(path), **{name: getattr(known, name) for name in type(known).__slots__}}
 
 
-def _write(path: str, folder: str, key: ColumnKey, state: Any, *, payloads: bool) -> str:
+def _write(path: str, folder: str, key: ColumnKey, state: Any, mask: ShareMask, *, payloads: bool) -> str:
     """Write the columns of a capture. Return why it could not be read; empty if it could."""
     problem = ""
     files = ColumnFiles(lambda table: column_path(folder, table, key))
+    tables = CaptureTables(
+        key.capture_id, os.path.basename(path), _size_bytes(path), files.feed, files.discard, mask, payloads=payloads
+    )
+    gc.disable()  # rows are no garbage: else a sixth of the time is looking for some
     try:
-        mask: TextMask = CredentialMask()
-        size_bytes = _size_bytes(path)
-
-        def tables() -> CaptureTables:
-            return CaptureTables(key.capture_id, os.path.basename(path), size_bytes, files.feed, mask, payloads=payloads)
-
         try:
-            transcript, _ = transcript_of(CaptureSelection(paths=(path,)), keeps_noise=False, packs_rows=True)
-            mask = ShareMask(path) if payloads else mask
+            if payloads or _has_bare_heads(path):
+                mask.learn_files(path)
+            transcript = _transcript(path, (*mask.watchers, tables.early))
+            knows_more = mask.learned(transcript)
         except (CaptureError, OSError) as error:
             problem = error.reason if isinstance(error, CaptureError) else error.strerror or str(error)
-            tables().write_unreadable(problem)
+            tables.write_unreadable(problem)
         else:
-            transcript.findings = all_findings(transcript)
-            gc.disable()  # rows are no garbage: else a sixth of the time is looking for some
-            try:
-                tables().write(transcript)
-            finally:
-                gc.enable()
+            tables.write(transcript, again=knows_more)
         files.finish(state)
     except BaseException:
         files.discard()
         raise
+    finally:
+        gc.enable()
     return problem
+
+
+def _transcript(path: str, watchers: Sequence[OfRows]) -> Transcript:
+    """Read a capture, and find all that is wrong in it. Raises: CaptureError; OSError."""
+    transcript, _ = transcript_of(CaptureSelection(paths=(path,)), keeps_noise=False, packs_rows=True, watchers=watchers)
+    transcript.findings = all_findings(transcript)
+    return transcript
+
+
+def _has_bare_heads(path: str) -> bool:
+    """Return whether heads were recorded with their secrets, which may be in texts too."""
+    header = header_of(path)
+    return header is not None and header.redaction == "none"
 
 
 def _size_bytes(path: str) -> int:

@@ -118,6 +118,13 @@ class Copier:
         """Finish learning."""
         self._finder.end_learning()
 
+    def learn_records(self, records: Iterable[Record]) -> None:
+        """Learn the secrets of some records, which are changed."""
+        sharing = Sharing(self._finder, self._pseudonyms.boot)
+        for record in records:
+            sharing.feed(record)
+        sharing.close()
+
     def learn_payloads(self, payloads: Iterable[bytes]) -> None:
         """Learn the secrets of payloads."""
         for payload in payloads:
@@ -177,14 +184,17 @@ def copier_of(
     personal: bool,
     same_key: bool = False,
     spares_pseudonyms: bool = False,
+    store_key: bytes | None = None,
 ) -> Copier:
     """Make a copier that knows the secrets of this machine and, by names, paths, patterns and variables, those of the user.
+
+    `store_key` is that of another machine's store, whose pseudonyms are to be made.
 
     Raises: PathError; click.UsageError: for a variable that is not set.
     """
     user_paths = UserPaths(Ignore.of(paths)) if paths else None
     named = named_values(variables)
-    pseudonyms = Pseudonyms(key(), same_key=same_key)
+    pseudonyms = Pseudonyms(key() if store_key is None else store_key, same_key=same_key)
     known = KnownValues(pseudonyms)
     for _, value in secret_variables():
         known.add(value)

@@ -27,11 +27,12 @@ from .finders import (
 from .gateway_signs import GatewaySigns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from ..model import Transcript
     from ..offers.baseline import Baseline
     from ..packed_rows import PackedRows
+    from ..watching import OfRows
     from .facts import FindsCredentials
     from .rule import Finding, Hit, Unchecked
 
@@ -139,10 +140,10 @@ def knows_hits(transcript: Transcript) -> bool:
     return _KNOWN_HITS in transcript.__dict__
 
 
-def gather_early(transcript: Transcript, rows: PackedRows) -> None:
-    """Gather the facts of a transcript of one capture while its rows are packed, as far as possible."""
+def gather_early(transcript: Transcript, rows: PackedRows, more: Sequence[OfRows]) -> None:
+    """Gather the facts of a transcript of one capture while its rows are packed, as far as possible. `more` watch it too."""
     of_exchanges = [watcher for name in CAPTURE_FINDERS for watcher in getattr(finder(name), "WATCHERS", ())]
-    of_rows = [watcher for name in TRANSCRIPT_FINDERS for watcher in getattr(finder(name), "ROW_WATCHERS", ())]
+    of_rows = [watcher for name in TRANSCRIPT_FINDERS for watcher in getattr(finder(name), "ROW_WATCHERS", ())] + [*more]
     transcript.__dict__[EARLY_FACTS] = early = PackedFacts(transcript, rows, of_exchanges, of_rows)
     rows.read_early(early.feed)
 

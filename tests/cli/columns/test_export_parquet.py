@@ -14,11 +14,15 @@ from hypothesis import strategies as st
 from mcpspy import read, transcribe
 from mcpspy.cli.columns.update import update
 from mcpspy.columns.files import files_of
+from mcpspy.records import Header
 from tests.capture.making import WALL_NS, closes, header, lines, opens, talk
 from tests.cli.columns.secrets import TOKEN, secretive
 from tests.cli.terminal import MCPSPY, run
 from tests.columns.reading import rows_of
 from tests.deadlines import DEADLINE_S, eventually
+from tests.sharing.hiding import lines as written
+from tests.transcript.dialogue import result
+from tests.views.scenes import call, opened, refused
 
 CAPTURES = Path(__file__).parents[3] / "captures"
 NAMES = sorted(path.stem for path in CAPTURES.glob("*.mcpspy"))
@@ -155,16 +159,34 @@ def everything_in(folder: Path) -> str:
     return json.dumps([rows_of(folder, table) for table in TABLES])
 
 
-def test_a_token_in_an_error_is_masked(tmp_path: Path) -> None:
-    exported(secretive(tmp_path), tmp_path / "columns")
+@pytest.mark.parametrize("options", [(), ("--payloads",)])
+def test_all_is_replaced_that_a_share_replaces(options: tuple[str, ...], tmp_path: Path) -> None:
+    exported(secretive(tmp_path), tmp_path / "columns", *options)
     text = everything_in(tmp_path / "columns")
-    assert ("no such token: ghp…" in text.encode().decode("unicode_escape"), TOKEN in text) == (True, False)
+    assert ("tr0ub4dor" in text, TOKEN in text, "no such token: redacted-" in text) == (False, False, True)
+    assert [str(row["error"]).partition(" ")[0][:9] for row in rows_of(tmp_path / "columns", "calls")] == ["no", "redacted-"]
 
 
-def test_with_payloads_all_is_replaced_that_a_share_replaces(tmp_path: Path) -> None:
-    exported(secretive(tmp_path), tmp_path / "columns", "--payloads")
+def test_a_secret_that_a_later_message_gives_away_is_replaced_in_earlier_texts(tmp_path: Path) -> None:
+    scene = opened("weather").client(call(1, "again")).server(refused(1, -32000, "tr0ub4dor-and-3 is wrong"))
+    scene.client(call(2, "login", password="tr0ub4dor-and-3")).server(result(2)).closes()
+    (tmp_path / "x.mcpspy").write_bytes(written(scene.records))
+    exported(tmp_path / "x.mcpspy", tmp_path / "columns")
+    assert "tr0ub4dor" not in everything_in(tmp_path / "columns")
+
+
+def test_a_secret_of_the_environment_and_one_of_the_command_are_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEATHER_API_KEY", "in-the-env-1234")
+    scene = opened("weather").client(call(1, "x")).server(refused(1, -32000, "neither in-the-env-1234 nor argu-ment-99"))
+    head = scene.closes().records[0]
+    assert isinstance(head, Header)
+    head.tapped = {"transport": "stdio", "argv": ["server", "--api-key", "argu-ment-99"]}
+    (tmp_path / "x.mcpspy").write_bytes(written(scene.records))
+    exported(tmp_path / "x.mcpspy", tmp_path / "columns")
     text = everything_in(tmp_path / "columns")
-    assert ("tr0ub4dor" in text, TOKEN in text, "redacted-" in text) == (False, False, True)
+    assert ("in-the-env-1234" in text, "argu-ment-99" in text) == (False, False)
 
 
 def damaged(kind: str) -> bytes:
@@ -253,6 +275,17 @@ def test_a_capture_that_is_still_recorded_has_pending_calls(tmp_path: Path, stor
         tap.kill()
     (capture,), (row,) = rows_of(tmp_path / "columns", "captures"), rows_of(tmp_path / "columns", "calls")
     assert (capture["is_live"], capture["complete"], row["outcome"]) == (True, False, "pending")
+
+
+def test_a_capture_whose_tap_died_is_written_again_though_it_did_not_grow(tmp_path: Path, store: Path) -> None:
+    with subprocess.Popen([*MCPSPY, "run", "--label", "slow", "--", "sleep", "100"], stdin=subprocess.PIPE) as tap:
+        captures = store / "captures"
+        eventually(lambda: any(path.stat().st_size for path in captures.glob("*.mcpspy")), "a capture")
+        run("export", "parquet", "slow", "-o", str(tmp_path / "columns"))
+        assert [row["is_live"] for row in rows_of(tmp_path / "columns", "captures")] == [True]
+        tap.kill()
+    run("export", "parquet", "slow", "-o", str(tmp_path / "columns"))
+    assert [row["is_live"] for row in rows_of(tmp_path / "columns", "captures")] == [False]
 
 
 def test_the_same_capture_in_two_files_is_written_once(tmp_path: Path) -> None:

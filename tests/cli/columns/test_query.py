@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from shutil import copy
+from shutil import copy, rmtree
 
 import duckdb
 import pyarrow.parquet as pq
@@ -50,6 +50,32 @@ def test_the_store_is_brought_up_to_date_first(store: Path) -> None:
     second = run("query", "SELECT file FROM captures ORDER BY file")
     assert second.stdout.split() == ["file", "git.mcpspy", "time.mcpspy"]
     assert run("query", "SELECT file FROM captures").stderr == ""
+
+
+@pytest.mark.parametrize("content", [None, b"", b"[]", b'{"by": 1}', b'{"by": "x", "files": {"a": 1}}'])
+def test_without_the_list_of_what_is_known_no_capture_is_read_again(content: bytes | None, store: Path) -> None:
+    (store / "captures").mkdir(parents=True)
+    copy(CAPTURES / "time.mcpspy", store / "captures")
+    run("query", "SELECT 1")
+    known = store / "columns" / "known.json"
+    known.unlink() if content is None else known.write_bytes(content)
+    asked = run("query", "SELECT file FROM captures")
+    assert (asked.stdout.split(), asked.stderr) == (["file", "time.mcpspy"], "")
+
+
+def test_columns_that_were_deleted_are_made_again(store: Path) -> None:
+    (store / "captures").mkdir(parents=True)
+    copy(CAPTURES / "time.mcpspy", store / "captures")
+    run("query", "SELECT 1")
+    rmtree(store / "columns" / "captures")
+    assert run("query", "SELECT file FROM captures").stdout.split() == ["file", "time.mcpspy"]
+
+
+def test_columns_with_and_without_payloads_can_be_asked_together(tmp_path: Path) -> None:
+    folder = str(tmp_path / "columns")
+    run("export", "parquet", str(CAPTURES / "time.mcpspy"), "-o", folder, "--payloads")
+    run("export", "parquet", str(CAPTURES / "git.mcpspy"), "-o", folder)
+    assert answer(folder, "SELECT count(payload) > 0, count(*) > count(payload) FROM messages") == [[True, True]]
 
 
 def test_prune_removes_columns_with_their_capture(store: Path) -> None:
