@@ -6,17 +6,15 @@ read and compared.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from ...lazy_pattern import lazy_pattern
 from ...transcript.calls.call import CallPart
 from ...transcript.http.transaction import DONE_EVENT
 from ...transcript.model import Exchange, Kind, Row, Transcript, UnpairedMessage
 from ...transcript.offers.definitions import LISTINGS
 from ...transcript.stored_rows import StoredRows
+from ...wire.json_spans import members
 from ..json.canonical import canonical
 from ..mock.content import VOLATILE, answer_bytes, answer_reading, params_bytes, params_value
 from .ignore import Ignore, without_ignored
@@ -31,8 +29,10 @@ PRESENT: Final = 3
 NOISE: Final = 4
 """Kinds of rows: calls, messages whose number counts, messages that only have to be there, what is no message. 0: not compared."""
 
-_volatile = lazy_pattern(rb"_meta|requestState|ursor|askId|createdAt|lastUpdatedAt|elicitationId|\\u")
-"""The words of payloads of which an ignore rule may leave out a part."""
+_VOLATILE_NAMES: Final = frozenset((
+    "requestState", "cursor", "nextCursor", "taskId", "task", "createdAt", "lastUpdatedAt", "elicitationId",
+))  # fmt: skip
+"""Members of params and results of which an ignore rule may leave out a part; `_meta` may be anywhere."""
 
 
 class RowDigests(NamedTuple):
@@ -48,6 +48,8 @@ class RowDigests(NamedTuple):
     transports: bytes
 
 
+_NO_DIGEST: Final = bytes(8)
+_NOTHING: Final = 0, _NO_DIGEST, _NO_DIGEST
 _COUNT_BYTES: Final = 8
 _ROW_BYTES: Final = 1 + 8 + 8
 
@@ -83,15 +85,13 @@ def digests_of(transcript: Transcript) -> RowDigests | None:
     if info.is_model or (info.transactions and event_rows(transcript, info)):
         return None
     maker = _Maker(transcript)
-    kinds, asked, answered = bytearray(), array("Q"), array("Q")
+    kinds, asked, answered = bytearray(), bytearray(), bytearray()
     for row in transcript.rows:
         kind, question, answer = maker.of(row)
         kinds.append(kind)
-        asked.append(question)
-        answered.append(answer)
-    return RowDigests(
-        kinds=bytes(kinds), asked=asked.tobytes(), answered=answered.tobytes(), transports=bytes(sorted(transports(info)))
-    )
+        asked += question
+        answered += answer
+    return RowDigests(bytes(kinds), bytes(asked), bytes(answered), bytes(sorted(transports(info))))
 
 
 class _Maker:
@@ -103,30 +103,30 @@ class _Maker:
         self._info = transcript.captures[0]
         self._rules = Ignore.of(VOLATILE)
 
-    def of(self, row: Row) -> tuple[int, int, int]:
+    def of(self, row: Row) -> tuple[int, bytes, bytes]:
         """Return the kind of a row, and its digests."""
         if isinstance(row, Exchange):
             call = self._info.calls.get(row.row)
             is_poll = call is not None and call.part(row) is CallPart.POLL and row is not call.polls[-1]
-            return (0, 0, 0) if row.is_by_mcpspy or is_poll else (CALL, self._asked(row), self._answered(row))
+            return _NOTHING if row.is_by_mcpspy or is_poll else (CALL, self._asked(row), self._answered(row))
         if isinstance(row, UnpairedMessage) and compared_messages(self._info, [row]):
             kind, content = content_key(row, self._rules)
-            return _kind(kind), _digest((kind, content)), 0
-        return 0, 0, 0
+            return _kind(kind), _digest(kind, _encoded(content)), _NO_DIGEST
+        return _NOTHING
 
-    def _asked(self, row: Exchange) -> int:
+    def _asked(self, row: Exchange) -> bytes:
         params = params_bytes(row.request) or b"{}"
-        if _volatile.search(params):
-            return _digest((row.sender, row.method, canonical(without_ignored(params_value(row.request), self._rules))))
-        return _digest((row.sender, row.method, params))
+        if _may_vary(params):
+            params = _encoded(canonical(without_ignored(params_value(row.request), self._rules)))
+        return _digest(f"{row.sender} {row.method}", params)
 
-    def _answered(self, row: Exchange) -> int:
+    def _answered(self, row: Exchange) -> bytes:
         if row.method in LISTINGS:
-            return _digest((row.outcome.value,))  # what they list is compared by itself
+            return _digest(row.outcome.value, b"")  # what they list is compared by itself
         answer = answer_bytes(row)
-        if _volatile.search(answer):
-            return _digest((row.outcome.value, canonical(without_ignored(answer_reading(row).value, self._rules))))
-        return _digest((row.outcome.value, answer))
+        if _may_vary(answer[max(answer.find(b"{"), 0) :]):
+            answer = _encoded(canonical(without_ignored(answer_reading(row).value, self._rules)))
+        return _digest(row.outcome.value, answer)
 
 
 def _kind(kind: str) -> int:
@@ -135,6 +135,14 @@ def _kind(kind: str) -> int:
     return NOISE if kind == Kind.MALFORMED else PRESENT
 
 
-def _digest(parts: Iterable[str | bytes]) -> int:
-    data = b"\0".join(part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass") for part in parts)
-    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big")
+def _may_vary(value: bytes) -> bool:
+    """Return whether an ignore rule may leave out a part of a value, or a name is spelled with escapes."""
+    return b"_meta" in value or b"\\u" in value or not _VOLATILE_NAMES.isdisjoint(members(value))
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _digest(name: str, content: bytes) -> bytes:
+    return blake2b(b"%b\0%b" % (_encoded(name), content), digest_size=8).digest()
