@@ -11,13 +11,14 @@ client sent back, are not recognized here as in `correlate`: they are difference
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_right
 from collections import defaultdict, deque
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import chain, compress, islice
+from itertools import chain, islice
 from operator import ne
 from typing import Final, NamedTuple
 
+from ...lazy_pattern import lazy_pattern
 from ...transcript.mcp.methods import OPENINGS
 from ...transcript.model import Exchange, Row, Transcript, UnpairedMessage
 from ...transcript.offers.definitions import offers
@@ -36,7 +37,7 @@ from .compare import (
     findings_by_request,
 )
 from .difference import differences
-from .digests import CALL, COUNTED, NOISE, RowDigests, known_digests
+from .digests import CALL, COUNTED, NOISE, PRESENT, RowDigests, known_digests
 from .ignore import Ignore
 from .messages import MessageChange
 from .server import definition_changes, identity
@@ -49,6 +50,9 @@ MAX_SLOW_BLOCKS: Final = 1_000
 
 FIRST_ROWS: Final = 1_000
 """Among so many rows a client introduces itself."""
+
+_calls: Final = lazy_pattern(bytes([CALL]) + b"+")
+_messages: Final = lazy_pattern(b"[%b]" % bytes([COUNTED, PRESENT, NOISE]))
 
 
 def compare_stored(
@@ -86,24 +90,26 @@ class _Side:
         self.transcript = transcript
         self.digests = digests
         self.info = transcript.captures[0]
-        kinds = digests.kinds
-        is_call = kinds.translate(bytes(kind == CALL for kind in range(256)))
-        self.positions: Sequence[int] = range(len(kinds))
-        self.asked, self.answered = _numbers(digests.asked), _numbers(digests.answered)
-        if is_call.count(1) != len(kinds):
-            self.positions = array("I", compress(range(len(kinds)), is_call))
-            self.asked, self.answered = (array("Q", compress(column, is_call)) for column in (self.asked, self.answered))
+        self._begins, self._places = array("I"), array("I")
+        asked, answered = _numbers(digests.asked), _numbers(digests.answered)
+        self.asked, self.answered = array("Q"), array("Q")
+        for run in _calls.finditer(digests.kinds):
+            self._begins.append(run.start())
+            self._places.append(len(self.asked))
+            self.asked.extend(asked[run.start() : run.end()])
+            self.answered.extend(answered[run.start() : run.end()])
 
     def call(self, at: int) -> Exchange:
         """Read the call at this place."""
-        row = self.transcript.rows[self.positions[at]]
+        run = bisect_right(self._places, at) - 1
+        row = self.transcript.rows[self._begins[run] + at - self._places[run]]
         assert isinstance(row, Exchange)
         return row
 
     def place(self, position: int) -> int | None:
         """Return the place of the call at this position of all rows; None if it is not compared."""
-        at = bisect_left(self.positions, position)
-        return at if at < len(self.positions) and self.positions[at] == position else None
+        run = bisect_right(self._begins, position) - 1
+        return self._places[run] + position - self._begins[run] if self.digests.kinds[position] == CALL else None
 
     def message(self, position: int) -> UnpairedMessage:
         """Read the message at this position of all rows."""
@@ -111,13 +117,13 @@ class _Side:
         assert isinstance(row, UnpairedMessage)
         return row
 
-    def messages(self) -> dict[tuple[int, int], list[int]]:
+    def messages(self) -> dict[tuple[int, bytes], list[int]]:
         """Return the positions of messages in no exchange that are compared, by kind and digest."""
-        kinds = self.digests.kinds
-        asked = _numbers(self.digests.asked)
-        by_key: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-        for at in compress(range(len(kinds)), kinds.translate(bytes(kind > CALL for kind in range(256)))):
-            by_key[kinds[at], asked[at]].append(at)
+        kinds, asked = self.digests.kinds, self.digests.asked
+        by_key: defaultdict[tuple[int, bytes], list[int]] = defaultdict(list)
+        for match in _messages.finditer(kinds):
+            at = match.start()
+            by_key[kinds[at], asked[8 * at : 8 * at + 8]].append(at)
         return by_key
 
     def slow_blocks(self, least_ns: int) -> list[tuple[int, int]]:
