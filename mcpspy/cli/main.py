@@ -19,7 +19,7 @@ from .capture_options import usual_values
 from .invocation import invoke
 from .verbs import COMPLETES, VERBS
 
-WITHOUT_CLICK = {"show": "what", "list": ""}
+WITHOUT_CLICK = {"show": "what", "list": "", "tui": "what"}
 """The verbs that are looked at most, which click would make wait 30 ms, and the parameter that takes their words; "" if none does."""
 
 

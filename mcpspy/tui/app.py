@@ -15,9 +15,9 @@ from ..transcript.model import Exchange, Numbered, Row, Transcript
 from ..views.text.escape import one_line, safe_text
 from ..views.text.line import Line
 from ..views.text.units import counted, size
+from .browser import Browser
 from .drawing import Letters
 from .holding import Held, Holding, breakpoint_text, capture_id, one_line_payload
-from .looking import Looking
 from .seeking import previous_like
 from .tabs import raw_text
 from .verbs import EXPORTS, VerbResult, Verbs, curl_text, replay_text, shown_message
@@ -39,7 +39,7 @@ MAX_COPY_LETTERS: Final = 74_000
 """Terminals take no more through OSC 52."""
 
 
-class Terminal(Looking):
+class Terminal(Browser):
     """The application."""
 
     def __init__(
@@ -165,10 +165,16 @@ class Terminal(Looking):
         from .calling import danger
 
         why = danger(self.source.transcript, call.exchange)
-        if not why and not call.to.is_fresh:
+        apart = call.to.apart
+        if not why and not call.to.is_fresh and apart is None:
             self.call(call)
             return
-        self.choose(f"{call.name} to {call.to.name}", [("c", f"call it{f': {why}' if why else ''}")], lambda _: self.call(call))
+        choices = [("c", f"call it{f': {why}' if why else ''}")]
+        ways = {"c": call}
+        if apart is not None:
+            choices.append(("u", f"call it in a session of its own, at {apart.name}"))
+            ways["u"] = call._replace(to=apart)
+        self.choose(f"{call.name} to {call.to.name}", choices, lambda key: self.call(ways[key]))
 
     def call(self, call: RepeatedCall) -> None:
         """Call, and show what comes of it."""
@@ -312,7 +318,7 @@ class Terminal(Looking):
         elif format:
             words = self.source.words(row if is_one and isinstance(row, Numbered) else None)
             is_filtered = not is_one and self.shown.condition is not None
-            filters = ["-F", self._filter_text] if is_filtered else []
+            filters = ["-F", self.filter_text] if is_filtered else []
             self.say(f"Writing {safe_text(path)} …")
             self.run_verb(["export", format, *filters, "-o", path, "--", *words], lambda done: self.exported(path, done))
         elif isinstance(row, Numbered) and (message := shown_message(row, self.detail.tab)) is not None:
@@ -448,6 +454,5 @@ class Terminal(Looking):
 
     def on_unmount(self) -> None:
         """Let go what is held, and end what was started."""
-        super().on_unmount()
         self.holding.close()
         self.verbs.close()

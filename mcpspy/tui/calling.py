@@ -22,7 +22,7 @@ from ..views.text.line import Line, fitted
 from ..views.text.pretty import pretty
 from ..views.text.units import duration
 from ..wire.json_spans import members
-from .prompt import read_filter
+from .seeking import read_filter
 
 MAX_CHANGE_BYTES: Final = 100_000
 """A change is a word of a command line, and Linux takes none of 128 KiB."""
@@ -33,13 +33,15 @@ _PARTS: Final = ("result", "error")
 class CallDestination(NamedTuple):
     """The server that a call goes to: `words` name it for `mcpspy call`, which runs in `cwd`; `name` is for the user.
 
-    One that `is_fresh` is started, or reached, for this call alone.
+    One that `is_fresh` is started, or reached, for this call alone. `apart` is the same server in a session of its own, if it can be
+    chosen too.
     """
 
     words: tuple[str, ...]
     name: str
     is_fresh: bool
     cwd: str = ""
+    apart: CallDestination | None = None
 
 
 class RepeatedCall(NamedTuple):
@@ -77,14 +79,15 @@ def destination(info: CaptureInfo) -> CallDestination | str:
     if header is None:
         return "the capture does not name its server"
     url, argv = str(header.tapped.get("url") or ""), header.tapped.get("argv")
+    running = CallDestination((), f"the running session of {one_line(info.label)}", is_fresh=False)
     if url:
-        return (
-            CallDestination(("--url", url), safe_text(without_logins(url)), is_fresh=True)
-            if not pseudonym(url.encode())
-            else ("the recorded URL has a redacted value; use mcpspy call with --url")
-        )
+        is_secret = bool(pseudonym(url.encode()))
+        apart = None if is_secret else CallDestination(("--url", url), safe_text(without_logins(url)), is_fresh=True)
+        if is_running(header.capture_id):
+            return running._replace(apart=apart)
+        return apart or "the recorded URL has a redacted value; use mcpspy call with --url"
     if is_running(header.capture_id):
-        return CallDestination((), f"the running session of {one_line(info.label)}", is_fresh=False)
+        return running
     if not isinstance(argv, list | tuple) or not argv:
         return "the capture does not name its server; use mcpspy call with -- COMMAND"
     words = tuple(map(str, argv))

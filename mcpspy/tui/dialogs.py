@@ -15,7 +15,8 @@ from textual.containers import Vertical
 
 from ..views.text.line import Line
 from .drawing import Letters
-from .line_list import MOVING, EmptyLines, LineList
+from .line_list import MOVING, LineList
+from .list_lines import EmptyLines
 from .panes import Bar, TextList
 from .taken_lines import TakenLines
 
@@ -31,7 +32,6 @@ class TextPane(Vertical):
 
     DEFAULT_CSS = """
     TextPane { layer: above; width: 100%; height: 100%; display: none; }
-    TextPane LineList { width: 100%; height: 1fr; }
     """
 
     def __init__(self, letters: Letters) -> None:
@@ -100,7 +100,6 @@ class ChoicePane(Vertical):
 
     DEFAULT_CSS = """
     ChoicePane { height: auto; display: none; }
-    ChoicePane LineList { height: auto; }
     ChoicePane Bar { text-style: bold; }
     """
 
@@ -119,7 +118,7 @@ class ChoicePane(Vertical):
         """Show the choices; `then` gets the key of the one that is taken."""
         self._title = title
         self.display = True
-        self.lines.styles.height = len(choices) + 1
+        self.lines.styles.height = len(choices)
         self.lines.show(ChoiceLines(choices))
         self.lines.when_chosen = lambda: then(choices[self.lines.cursor][0])
         self.entitle()

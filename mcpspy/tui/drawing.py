@@ -1,20 +1,23 @@
-"""Lines of the views as strips of cells for Textual. No text is read as markup, and the colours are the terminal's own 16."""
+"""Lines of the views as segments of rich. No text is read as markup, and the colours are the terminal's own 16."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from rich.segment import Segment
 from rich.style import Style
-from rich.text import Text
-from textual.strip import Strip
 
+from ..views.text.cells import ELLIPSIS, cells
 from ..views.text.line import PALETTE, PLAIN_LETTERS, Line, fitted
 
 Letters: TypeAlias = Callable[[str], str]
 """Replaces the characters that the terminal lacks."""
+
+
+CUT: Final = "~"
+"""The end of a line that does not fit, where a terminal lacks the ellipsis: one cell, as that has."""
 
 
 def all_letters(text: str) -> str:
@@ -32,15 +35,13 @@ def _style(name: str, extra: str) -> Style:
     return Style.parse(f"{PALETTE[name]} {extra}".strip() or "none")
 
 
-def strip_of(line: Line, width: int, letters: Letters, extra: str = "") -> Strip:
+def segments_of(line: Line, width: int, letters: Letters, extra: str = "") -> list[Segment]:
     """Draw `line` in exactly `width` cells. `extra` is a style of the whole line, in rich's words."""
     if letters is not all_letters:
         line = [(letters(text), style) for text, style in line]
     fit = fitted(line, width) if width > 0 else []
-    strip = Strip([Segment(text, _style(style, extra)) for text, style in fit])
-    return strip.adjust_cell_length(max(width, 0), _style("", extra))
-
-
-def text_of(line: Line, letters: Letters) -> Text:
-    """Return `line` as text of rich, in which nothing is markup."""
-    return Text.assemble(*((letters(text), PALETTE[style]) for text, style in line), no_wrap=True, overflow="ellipsis", end="")
+    if letters is not all_letters:
+        fit = [(text.replace(ELLIPSIS, CUT), style) for text, style in fit]
+    rest = max(width, 0) - sum(cells(text) for text, _ in fit)
+    segments = [Segment(text, _style(style, extra)) for text, style in fit]
+    return [*segments, Segment(" " * rest, _style("", extra))] if rest else segments

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
-
-from textual.binding import Binding, BindingType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..views.text.line import Line
+
+if TYPE_CHECKING:
+    from textual.binding import BindingType
 
 
 class KeyHelp(NamedTuple):
@@ -54,6 +55,8 @@ MORE: Final = (
 
 def bindings() -> list[BindingType]:
     """Return what Textual binds: each with priority (see `line_list`)."""
+    from textual.binding import Binding  # which the first frame does not wait for
+
     bound = [Binding(name, action, key.help, show=False, priority=True) for key in KEYS for name, action in key.bound]
     return [*bound, Binding("escape", "leave", show=False, priority=True)]
 

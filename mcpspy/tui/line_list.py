@@ -2,26 +2,27 @@
 
 All keys of the interface are bound with priority: Textual then acts on a key before it reads the next one. Without, a key goes to the
 widget that had the focus when the key before it was read, however fast the user types.
+
+The list scrolls by itself, without Textual's scrolling: that lays the whole screen out anew when a line is added.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final
 
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
+from textual.geometry import Region
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 
 from ..views.text.line import Line
-from .drawing import Letters, strip_of
+from .drawing import Letters, segments_of
+from .list_lines import EmptyLines, LineModel, ListWindow
 
-MARK_CELLS = 2
-"""The cells before a line, which show the cursor."""
-
+WHEEL_LINES: Final = 3
 
 MOVING: Final = (
     Binding("up", "move(-1)", show=False, priority=True),
@@ -35,39 +36,10 @@ MOVING: Final = (
 """The keys of every list."""
 
 
-class LineModel(Protocol):
-    """Lines by their positions."""
-
-    def __len__(self) -> int: ...
-
-    def line(self, at: int, width: int) -> Line:
-        """Make a line in at most `width` cells."""
-
-    def mark(self, at: int) -> str:
-        """Return a sign to show before a line, or an empty text."""
-
-
-class EmptyLines:
-    """No lines."""
-
-    def __len__(self) -> int:
-        return 0
-
-    def line(self, at: int, width: int) -> Line:
-        """Return nothing: there is none."""
-        return []
-
-    def mark(self, at: int) -> str:
-        """Return nothing."""
-        return ""
-
-
-class LineList(ScrollView, can_focus=True):
+class LineList(Widget, can_focus=True):
     """The widget. It says `CursorMoved` when the cursor is on another line, and calls `when_chosen` when the user takes a line."""
 
-    DEFAULT_CSS = """
-    LineList { overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; }
-    """
+    DEFAULT_CSS = "LineList { width: 1fr; height: 1fr; }"
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *MOVING,
@@ -92,13 +64,20 @@ class LineList(ScrollView, can_focus=True):
         self.letters = letters
         self.model: LineModel = EmptyLines()
         self.cursor = 0
+        self.top = 0
+        """The first line on the screen."""
         self.when_chosen: Callable[[], None] = lambda: None
         self.when_sized: Callable[[], None] = lambda: None
 
     @property
+    def window(self) -> ListWindow:
+        """The lines on the screen."""
+        return ListWindow(self.model, self.cursor, self.top, *self.size)
+
+    @property
     def line_cells(self) -> int:
         """The cells that a line may take."""
-        return max(self.scrollable_content_region.width - MARK_CELLS, 1)
+        return self.window.line_cells
 
     def show(self, model: LineModel, cursor: int = 0) -> None:
         """Show another model, with the cursor on a line."""
@@ -107,32 +86,33 @@ class LineList(ScrollView, can_focus=True):
         self.measure()
         self.reveal()
 
-    def measure(self) -> None:
-        """Take the number of lines from the model again."""
-        self.virtual_size = Size(max(self.size.width, 1), len(self.model))
+    def measure(self, *, is_redrawn: bool = True) -> None:
+        """Take the number of lines from the model again. It `is_redrawn` unless no line on the screen has changed."""
         self.cursor = max(0, min(self.cursor, len(self.model) - 1))
+        if is_redrawn:
+            self.scroll_lines(0)
+
+    def scroll_lines(self, lines: int) -> None:
+        """Scroll by some lines, as far as there are any. The cursor stays where it is."""
+        self.top = max(0, min(self.top + lines, len(self.model) - self.size.height))
         self.refresh()
 
     def reveal(self) -> None:
         """Scroll so that the cursor is on the screen. Before the list has a size, nothing is done: it does this when it gets one."""
-        height = self.scrollable_content_region.height
-        if not height:
-            return
-        top = round(self.scroll_offset.y)
-        if self.cursor < top:
-            top = self.cursor
-        elif self.cursor >= top + height:
-            top = self.cursor - height + 1
-        self.scroll_to(y=top, animate=False, force=True)
-        self.refresh()
+        if self.size.height:
+            self.top = self.window.revealed().top
+            self.refresh()
 
     def put(self, cursor: int) -> None:
         """Move the cursor to a line as the user would."""
         cursor = max(0, min(cursor, len(self.model) - 1))
-        has_moved = cursor != self.cursor
-        self.cursor = cursor
-        self.reveal()
-        if has_moved:
+        before, self.cursor = self.cursor, cursor
+        top = self.window.revealed().top
+        if top == self.top and self.size.height:
+            self.refresh(*(Region(0, line - top, self.size.width, 1) for line in (before, cursor) if top <= line))
+        else:
+            self.reveal()
+        if cursor != before:
             self.post_message(self.CursorMoved(self))
 
     def action_move(self, lines: int) -> None:
@@ -141,8 +121,8 @@ class LineList(ScrollView, can_focus=True):
 
     def action_page(self, pages: int) -> None:
         """Move the cursor by a screen."""
-        height = max(self.scrollable_content_region.height - 1, 1)
-        self.scroll_to(y=self.scroll_offset.y + pages * height, animate=False, force=True)
+        height = max(self.size.height - 1, 1)
+        self.scroll_lines(pages * height)
         self.put(self.cursor + pages * height)
 
     def action_edge(self, edge: int) -> None:
@@ -156,17 +136,44 @@ class LineList(ScrollView, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to a line; take it with a second click."""
-        at = event.y + round(self.scroll_offset.y)
-        if at < len(self.model):
+        at = event.y + self.top
+        if at < len(self.model) and not self._is_on_the_bar(event):
             self.put(at)
             if event.chain > 1:
                 self.action_choose()
 
+    def on_mouse_scroll_down(self) -> None:
+        """Scroll down."""
+        self.scroll_lines(WHEEL_LINES)
+
+    def on_mouse_scroll_up(self) -> None:
+        """Scroll up."""
+        self.scroll_lines(-WHEEL_LINES)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Take hold of the scrollbar."""
+        if self._is_on_the_bar(event):
+            self.capture_mouse()
+            self.on_mouse_move(event)
+
+    def on_mouse_move(self, event: events.MouseEvent) -> None:
+        """Scroll to where the scrollbar is dragged."""
+        if self.app.mouse_captured is self and self.size.height > 1:
+            most = max(len(self.model) - self.size.height, 0)
+            self.scroll_lines(round(most * event.y / (self.size.height - 1)) - self.top)
+
+    def on_mouse_up(self) -> None:
+        """Let go of the scrollbar."""
+        self.release_mouse()
+
+    def _is_on_the_bar(self, event: events.MouseEvent) -> bool:
+        return event.x >= self.size.width - 1
+
     def on_resize(self) -> None:
         """Keep the cursor on the screen."""
         self.measure()
+        self.reveal()
         self.when_sized()
-        self.call_after_refresh(self.reveal)
 
     def on_focus(self) -> None:
         """Show the cursor as that of the list in use."""
@@ -178,11 +185,9 @@ class LineList(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Draw one line of the screen."""
-        at = y + round(self.scroll_offset.y)
-        width = self.scrollable_content_region.width
-        if at >= len(self.model):
-            return Strip.blank(width)
-        is_cursor = at == self.cursor
-        mark = "►" if is_cursor else self.model.mark(at)
-        line: Line = [(f"{mark or ' '} ", "strong" if is_cursor else "wait"), *self.model.line(at, self.line_cells)]
-        return strip_of(line, width, self.letters, "reverse" if is_cursor and self.has_focus else "")
+        return Strip(self.window.segments(y, self.letters, has_focus=self.has_focus), self.size.width)
+
+
+def strip_of(line: Line, width: int, letters: Letters, extra: str = "") -> Strip:
+    """Draw `line` in exactly `width` cells. `extra` is a style of the whole line, in rich's words."""
+    return Strip(segments_of(line, width, letters, extra), max(width, 0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -9,13 +11,14 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ..transcript.model import Numbered, Row, Transcript
+from ..transcript.model import Row, Transcript
 from ..views.text.line import Line
-from ..views.timeline.exchange import row_lines
-from .drawing import Letters, strip_of
+from .drawing import Letters
+from .headlines import HORIZONTAL, VERTICAL, row_line, tab_line
 from .json_tree import JsonTree
-from .line_list import EmptyLines, LineList
-from .row_lines import RowLines, row_name
+from .line_list import LineList, strip_of
+from .list_lines import EmptyLines
+from .row_lines import RowLines
 from .source import ListedRecording
 from .tabs import TABS
 from .taken_lines import TakenLines
@@ -43,6 +46,15 @@ class Bar(Widget):
         return strip_of(self.content if y == 0 else [], self.size.width, self._letters, self._style)
 
 
+class Divider(Bar):
+    """A line between two parts of the screen: across if it is one line high, else down."""
+
+    def render_line(self, y: int) -> Strip:
+        """Draw it."""
+        sign = HORIZONTAL if self.size.height == 1 else VERTICAL
+        return strip_of([(sign * self.size.width, "dim")], self.size.width, self._letters)
+
+
 class TabBar(Bar):
     """The tabs of the detail. A click chooses one."""
 
@@ -55,18 +67,15 @@ class TabBar(Bar):
 
     def mark(self, tab: int) -> None:
         """Show which tab is open."""
-        self.show([(f" {title.title} ", "strong" if at == tab else "dim") for at, title in enumerate(TABS)])
-        self._open = tab
+        self._titles = tab_line(tab)
+        self.show([piece for title, _ in self._titles for piece in title])
 
-    _open = 0
+    _titles: Sequence[tuple[Line, str]] = ()
 
     def render_line(self, y: int) -> Strip:
         """Draw the titles, the open one reversed."""
-        parts = [
-            strip_of([piece], len(piece[0]), self._letters, "reverse" if at == self._open else "")
-            for at, piece in enumerate(self.content)
-        ]
-        return Strip.join(parts).adjust_cell_length(self.size.width) if y == 0 else Strip.blank(self.size.width)
+        parts = [strip_of(title, len(title[0][0]), self._letters, style) for title, style in self._titles if y == 0]
+        return Strip.join(parts).adjust_cell_length(self.size.width)
 
     def on_click(self, event: events.Click) -> None:
         """Find the tab under the mouse."""
@@ -141,10 +150,7 @@ class DetailPane(Vertical):
             self.heading.show([])
             self.lines.show(EmptyLines())
             return
-        heading: Line = [(row_name(row), "strong")]
-        if isinstance(row, Numbered):
-            heading = next(iter(row_lines(transcript, row, width=self.size.width)), heading)
-        self.heading.show(heading)
+        self.heading.show(row_line(transcript, row, self.size.width))
         self.lines.show(TABS[self.tab].content(transcript, row, self.lines.line_cells), self.lines.cursor if is_same else 0)
 
 

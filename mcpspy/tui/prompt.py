@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -17,9 +17,7 @@ from ..views.text.escape import safe_text
 from ..views.text.line import Line
 from .drawing import Letters
 from .panes import Bar
-
-if TYPE_CHECKING:
-    from ..transcript.filter.grammar import Filter
+from .seeking import read_filter
 
 MAX_OFFERS = 8
 
@@ -63,13 +61,13 @@ class PromptInput(Input):
 class PromptLine(Vertical):
     """The field, and below it what is wrong with what was typed, or how it goes on.
 
-    `typed` gets the kind of what is asked and the text while it is typed, and `finished` with Enter.
+    `when_typed` gets the kind of what is asked and the text while it is typed, and `when_finished` with Enter.
     """
 
-    def __init__(self, letters: Letters, typed: Callable[[str, str], None], finished: Callable[[str, str], None]) -> None:
+    def __init__(self, letters: Letters) -> None:
         super().__init__(id="prompt")
-        self._typed = typed
-        self._finished = finished
+        self.when_typed: Callable[[str, str], None] = _do_nothing
+        self.when_finished: Callable[[str, str], None] = _do_nothing
         self.field = PromptInput(compact=True, select_on_focus=False)
         self._hint = Bar(letters, id="hint")
         self._advice = Bar(letters, id="advice")
@@ -103,18 +101,15 @@ class PromptLine(Vertical):
         if self.kind == "filter":  # not `event.value`: meanwhile there may be another one
             self.hint(*hint_of(self.field.value))
         if self.kind:
-            self._typed(self.kind, self.field.value)
+            self.when_typed(self.kind, self.field.value)
 
     def finish(self) -> None:
         """Pass on that it is final."""
-        self._finished(self.kind, self.field.value)
+        self.when_finished(self.kind, self.field.value)
 
 
-def read_filter(text: str) -> Filter | None:
-    """Read a filter; None for blanks. Raises: FilterError."""
-    from ..transcript.filter.filter import filter_of  # with all findings, which the first screen does not wait for
-
-    return filter_of([text]) if text.strip() else None
+def _do_nothing(kind: str, text: str) -> None:
+    """Stand for what is not set yet."""
 
 
 def hint_of(text: str) -> tuple[Line, Line]:

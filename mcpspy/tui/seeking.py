@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..transcript.model import Exchange, Numbered, Row, Transcript
-from .prompt import read_filter
 from .shown_rows import ShownRows
 
 if TYPE_CHECKING:
@@ -15,6 +14,13 @@ if TYPE_CHECKING:
 
 MAX_LOOKED_AT: Final = 20_000
 """So many rows before a call are looked at for one like it."""
+
+
+def read_filter(text: str) -> Filter | None:
+    """Read a filter; None for blanks. Raises: FilterError."""
+    from ..transcript.filter.filter import filter_of  # with all findings, which the first screen does not wait for
+
+    return filter_of([text]) if text.strip() else None
 
 
 def number_of(row: Row | None) -> int:

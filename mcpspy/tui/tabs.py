@@ -13,7 +13,6 @@ from ..views.text.line import Line, fitted
 from ..views.text.units import duration, microseconds, size
 from ..views.timeline.exchange import carrying_transactions, first_message, messages_of, raw_lines, row_lines
 from ..views.timeline.findings import finding_lines, row_finding_lines
-from ..views.timeline.http_wire import wire_lines
 from ..views.timeline.logs import meanwhile
 from ..views.timeline.phrases import event_phrase
 from ..views.timeline.transaction import fact_lines
@@ -84,6 +83,8 @@ def http(transcript: Transcript, row: Row, width: int) -> TakenLines:
     carried = carrying_transactions(transcript, [row])
     if not carried:
         return _said("There is no HTTP here: it was recorded on stdio.")
+    from ..views.timeline.http_wire import wire_lines  # which the first screen does not wait for
+
     return TakenLines(wire_lines(transcript, carried, width=width))
 
 

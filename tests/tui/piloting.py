@@ -1,6 +1,7 @@
 """The interface under Textual's pilot: keys go in, the texts on the screen come out."""
 
 import asyncio
+import stat
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -103,6 +104,14 @@ async def piloted(
             await pilot.pause()
             await pilot.pause()
         yield Piloted(terminal, pilot)
+
+
+def sed_editor(folder: Path, script: str) -> str:
+    """Make a program for $EDITOR that edits with a script of sed. Return its path."""
+    program = folder / "editor"
+    program.write_text(f"#!/bin/sh\nsed -i '{script}' \"$1\"\ntouch -d '+2 seconds' \"$1\"\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return str(program)
 
 
 def piloting(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:

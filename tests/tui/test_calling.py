@@ -1,8 +1,8 @@
 """The keys that call again and restart: with real servers, some of them still used by a client."""
 
 import json
-import stat
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from tests.cli.replays import LIST, call, recorded
 from tests.intercept.making import line
 from tests.live.client import Client
 from tests.transcript.dialogue import Dialogue, result
-from tests.tui.piloting import CAPTURES, Piloted, piloted, piloting
+from tests.tui.piloting import CAPTURES, Piloted, piloted, piloting, sed_editor
 from tests.tui.test_live import newest
 from tests.views.scenes import call as scene_call
 
@@ -30,10 +30,7 @@ def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Editor:
     """`editor(script)` makes $EDITOR edit with this script of sed."""
 
     def set_editor(script: str) -> None:
-        program = tmp_path / "editor"
-        program.write_text(f"#!/bin/sh\nsed -i '{script}' \"$1\"\ntouch -d '+2 seconds' \"$1\"\n")
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
-        monkeypatch.setenv("EDITOR", str(program))
+        monkeypatch.setenv("EDITOR", sed_editor(tmp_path, script))
         monkeypatch.delenv("VISUAL", raising=False)
 
     return set_editor
@@ -45,18 +42,28 @@ def injected(client: Client) -> list[str]:
     return [json.dumps(json.loads(data)["params"]["arguments"]) for data in sent]
 
 
-async def at_the_call(shown: Piloted) -> None:
-    await shown.until("tools/call add")
-    await shown.burst("end")
-    await shown.until(lambda _: shown.row == 4)
+@contextmanager
+def sums() -> Iterator[Client]:
+    """Yield a client that has called a tool of a server on the official SDK."""
+    with Client(SDK_SERVER, "--label", "sums") as client:
+        begin(client)
+        yield client
+
+
+@asynccontextmanager
+async def at_the_call() -> AsyncIterator[Piloted]:
+    """Show the newest recording, with the cursor on that call."""
+    async with piloted(newest()) as shown:
+        await shown.until("tools/call add")
+        await shown.burst("end")
+        await shown.until(lambda _: shown.row == 4)
+        yield shown
 
 
 @piloting
 async def test_r_calls_again_in_the_running_session_after_it_has_asked() -> None:
-    with Client(SDK_SERVER, "--label", "sums") as client:
-        begin(client)
-        async with piloted(newest()) as shown:
-            await at_the_call(shown)
+    with sums() as client:
+        async with at_the_call() as shown:
             await shown.press("r")
             await shown.until("tools/call add to the running session of sums")
             assert "it may change something, for it is not marked as read-only" in shown.text
@@ -71,10 +78,8 @@ async def test_r_calls_again_in_the_running_session_after_it_has_asked() -> None
 
 @piloting
 async def test_escape_instead_of_an_answer_sends_nothing() -> None:
-    with Client(SDK_SERVER, "--label", "sums") as client:
-        begin(client)
-        async with piloted(newest()) as shown:
-            await at_the_call(shown)
+    with sums() as client:
+        async with at_the_call() as shown:
             await shown.press("r", "escape")
             await shown.until("row id ")
         assert injected(client) == []
@@ -83,10 +88,8 @@ async def test_escape_instead_of_an_answer_sends_nothing() -> None:
 @piloting
 async def test_a_call_is_edited_first_and_what_differs_is_shown(editor: Editor) -> None:
     editor('s/"b": 2/"b": 40/')
-    with Client(SDK_SERVER, "--label", "sums") as client:
-        begin(client)
-        async with piloted(newest()) as shown:
-            await at_the_call(shown)
+    with sums() as client:
+        async with at_the_call() as shown:
             await shown.press("R")
             await shown.until("c  call it")
             await shown.press("c")
@@ -100,10 +103,8 @@ async def test_a_call_is_edited_first_and_what_differs_is_shown(editor: Editor) 
 @piloting
 async def test_arguments_that_do_not_fit_the_schema_are_not_sent(editor: Editor) -> None:
     editor('s/"b": 2/"b": "two"/')
-    with Client(SDK_SERVER, "--label", "sums") as client:
-        begin(client)
-        async with piloted(newest()) as shown:
-            await at_the_call(shown)
+    with sums() as client:
+        async with at_the_call() as shown:
             await shown.press("R")
             await shown.until("they do not fit the input schema")
             await shown.press("escape")
@@ -114,10 +115,8 @@ async def test_arguments_that_do_not_fit_the_schema_are_not_sent(editor: Editor)
 @piloting
 async def test_what_is_no_json_is_edited_again(editor: Editor) -> None:
     editor('s/"b": 2/"b": /')
-    with Client(SDK_SERVER, "--label", "sums") as client:
-        begin(client)
-        async with piloted(newest()) as shown:
-            await at_the_call(shown)
+    with sums() as client:
+        async with at_the_call() as shown:
             await shown.press("R")
             await shown.until("edit it again")
             editor('s/"b": /"b": 5/')
@@ -132,10 +131,8 @@ async def test_what_is_no_json_is_edited_again(editor: Editor) -> None:
 async def test_nothing_is_sent_when_nothing_was_edited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EDITOR", "true")
     monkeypatch.delenv("VISUAL", raising=False)
-    with Client(SDK_SERVER, "--label", "sums") as client:
-        begin(client)
-        async with piloted(newest()) as shown:
-            await at_the_call(shown)
+    with sums() as client:
+        async with at_the_call() as shown:
             await shown.press("R")
             await shown.until("Nothing was changed, and nothing was sent.")
         assert injected(client) == []
@@ -275,10 +272,8 @@ def test_what_cannot_be_sent_is_refused(value: object) -> None:
 
 @piloting
 async def test_x_restarts_the_server_after_it_has_asked_and_the_client_stays() -> None:
-    with Client(SDK_SERVER, "--label", "sums") as client:
-        begin(client)
-        async with piloted(newest()) as shown:
-            await at_the_call(shown)
+    with sums() as client:
+        async with at_the_call() as shown:
             await shown.press("x")
             await shown.until("restart sums")
             await shown.press("r")

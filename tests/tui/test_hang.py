@@ -1,6 +1,5 @@
 """The way from a client that hangs to a call that works, with keys alone."""
 
-import stat
 import sys
 import time
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from tests.conftest import DebianProgram
 from tests.intercept.making import call
 from tests.live.client import Client
+from tests.tui.piloting import sed_editor
 from tests.tui.test_screens import TUI
 from tests.tui.tmux import screen
 
@@ -24,15 +24,13 @@ MAX_S = 60
 
 
 def test_from_a_hang_to_its_culprit_and_to_an_edited_call_that_works(tmp_path: Path, debian_program: DebianProgram) -> None:
-    editor = tmp_path / "editor"
-    editor.write_text("#!/bin/sh\nsed -i 's/30/5/' \"$1\"\ntouch -d '+2 seconds' \"$1\"\n")
-    editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
+    editor = sed_editor(tmp_path, "s/30/5/")
     with Client([sys.executable, "-I", "-S", "-c", HANGS], "--label", "weather") as client:
         client.send(call(1, "forecast", days=3))
         client.line()
         client.send(call(2, "forecast", days=30))
         begun = time.monotonic()
-        with screen(debian_program("tmux"), tmp_path, (80, 24), *TUI, EDITOR=str(editor), VISUAL="") as shown:
+        with screen(debian_program("tmux"), tmp_path, (80, 24), *TUI, EDITOR=editor, VISUAL="") as shown:
             shown.until("pending")
             shown.press("p", "Right")
             shown.until("the server (weather) was sent this, and has not answered yet")

@@ -1,6 +1,7 @@
 """A recording that is still recorded: rows come, timers run, messages are held and let go."""
 
-import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tests.deadlines import eventually
 from tests.intercept.making import call
 from tests.live.client import Client
 from tests.live.stdio.test_intercepts import SERVER_COMMAND
-from tests.tui.piloting import piloted, piloting
+from tests.tui.piloting import Piloted, piloted, piloting, sed_editor
 
 
 def newest() -> RowSource:
@@ -24,16 +25,31 @@ def newest() -> RowSource:
     return source
 
 
-@piloting
-async def test_rows_come_and_the_cursor_goes_along_on_the_last_one() -> None:
+@asynccontextmanager
+async def called() -> AsyncIterator[tuple[Client, Piloted]]:
+    """Yield a client that has called once, and the interface that shows its recording."""
     with Client(SERVER_COMMAND) as client:
         client.send(call(1))
         client.line()
         async with piloted(newest()) as shown:
-            await shown.until("tools/call search")
-            client.send(call(2, tool="later"))
-            await shown.until("tools/call later")
-            await shown.until(lambda _: shown.row == 2)
+            yield client, shown
+
+
+async def hold_the_next(client: Client, shown: Piloted, **arguments: str) -> None:
+    """Set a breakpoint for calls like the one at the cursor, and let the client make another."""
+    await shown.press("b", "enter")
+    await shown.until("In force")
+    client.send(call(2, **arguments))
+    await shown.until("goes on in")
+
+
+@piloting
+async def test_rows_come_and_the_cursor_goes_along_on_the_last_one() -> None:
+    async with called() as (client, shown):
+        await shown.until("tools/call search")
+        client.send(call(2, tool="later"))
+        await shown.until("tools/call later")
+        await shown.until(lambda _: shown.row == 2)
 
 
 @piloting
@@ -69,63 +85,45 @@ async def test_a_pending_call_has_a_running_timer_and_p_finds_it() -> None:
 
 @piloting
 async def test_a_message_is_held_and_released() -> None:
-    with Client(SERVER_COMMAND) as client:
-        client.send(call(1))
-        client.line()
-        async with piloted(newest()) as shown:
-            await shown.press("b")
-            await shown.until("tool:search => hold")
-            await shown.press("enter")
-            await shown.until("In force until you press b again or quit")
-            client.send(call(2, q="held"))
-            await shown.until("held → tools/call search · goes on in")
-            await shown.press("h")
-            await shown.until("release it")
-            await shown.press("r")
-            await shown.until("Released: ")
-            assert b'"id": 2' in client.line()
-            await shown.press("b", "1")
-            await shown.until("No longer held")
-            client.send(call(3))
-            assert b'"id": 3' in client.line()
+    async with called() as (client, shown):
+        await shown.press("b")
+        await shown.until("tool:search => hold")
+        await shown.press("enter")
+        await shown.until("In force until you press b again or quit")
+        client.send(call(2, q="held"))
+        await shown.until("held → tools/call search · goes on in")
+        await shown.press("h")
+        await shown.until("release it")
+        await shown.press("r")
+        await shown.until("Released: ")
+        assert b'"id": 2' in client.line()
+        await shown.press("b", "1")
+        await shown.until("No longer held")
+        client.send(call(3))
+        assert b'"id": 3' in client.line()
 
 
 @piloting
 async def test_a_held_message_is_edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    editor = tmp_path / "editor"
-    editor.write_text("#!/bin/sh\nsed -i 's/held/edited by me/' \"$1\"\ntouch -d '+2 seconds' \"$1\"\n")
-    editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("EDITOR", str(editor))
+    monkeypatch.setenv("EDITOR", sed_editor(tmp_path, "s/held/edited by me/"))
     monkeypatch.delenv("VISUAL", raising=False)
-    with Client(SERVER_COMMAND) as client:
-        client.send(call(1))
-        client.line()
-        async with piloted(newest()) as shown:
-            await shown.press("b", "enter")
-            await shown.until("In force")
-            client.send(call(2, q="held"))
-            await shown.until("goes on in")
-            await shown.press("h", "e")
-            await shown.until("Sent on, edited")
-            assert b"edited by me" in client.line()
+    async with called() as (client, shown):
+        await hold_the_next(client, shown, q="held")
+        await shown.press("h", "e")
+        await shown.until("Sent on, edited")
+        assert b"edited by me" in client.line()
 
 
 @piloting
 async def test_a_held_message_is_dropped() -> None:
-    with Client(SERVER_COMMAND) as client:
-        client.send(call(1))
-        client.line()
-        async with piloted(newest()) as shown:
-            await shown.press("b", "enter")
-            await shown.until("In force")
-            client.send(call(2))
-            await shown.until("goes on in")
-            await shown.press("h", "d")
-            await shown.until("Dropped: ")
-            await shown.press("b", "1")
-            await shown.until("No longer held")
-            client.send(call(3))
-            assert b'"id": 3' in client.line()
+    async with called() as (client, shown):
+        await hold_the_next(client, shown)
+        await shown.press("h", "d")
+        await shown.until("Dropped: ")
+        await shown.press("b", "1")
+        await shown.until("No longer held")
+        client.send(call(3))
+        assert b'"id": 3' in client.line()
 
 
 @piloting
@@ -134,38 +132,29 @@ async def test_closing_the_interface_releases_what_is_held() -> None:
         client.send(call(1))
         client.line()
         async with piloted(newest()) as shown:
-            await shown.press("b", "enter")
-            await shown.until("In force")
-            client.send(call(2))
-            await shown.until("goes on in")
+            await hold_the_next(client, shown)
         assert b'"id": 2' in client.line()
 
 
 @piloting
 async def test_an_answer_is_held_under_response() -> None:
-    with Client(SERVER_COMMAND) as client:
-        client.send(call(1))
-        client.line()
-        async with piloted(newest()) as shown:
-            await shown.press("right", "b")
-            await shown.until("(kind:result or kind:error) tool:search => hold")
-            await shown.press("enter")
-            await shown.until("In force")
-            client.send(call(2))
-            await shown.until("held ← answer")
-            await shown.press("h", "r")
-            assert b'"id": 2' in client.line()
+    async with called() as (client, shown):
+        await shown.press("right", "b")
+        await shown.until("(kind:result or kind:error) tool:search => hold")
+        await shown.press("enter")
+        await shown.until("In force")
+        client.send(call(2))
+        await shown.until("held ← answer")
+        await shown.press("h", "r")
+        assert b'"id": 2' in client.line()
 
 
 @piloting
 async def test_a_faulty_breakpoint_is_not_set() -> None:
-    with Client(SERVER_COMMAND) as client:
-        client.send(call(1))
-        client.line()
-        async with piloted(newest()) as shown:
-            await shown.press("b", "backspace", "enter")
-            await shown.until("hol")
-            assert "In force" not in shown.foot
+    async with called() as (_, shown):
+        await shown.press("b", "backspace", "enter")
+        await shown.until("hol")
+        assert "In force" not in shown.foot
 
 
 @piloting

@@ -1,8 +1,10 @@
 """Rows and the detail of one: what is on the screen at which size, and which key moves where."""
 
 import pytest
+from textual import events
 
-from mcpspy.tui.drawing import all_letters, ascii_letters, strip_of
+from mcpspy.tui.drawing import all_letters, ascii_letters
+from mcpspy.tui.line_list import strip_of
 from mcpspy.tui.row_lines import RowLines
 from mcpspy.tui.shown_rows import ShownRows
 from mcpspy.tui.tabs import TABS
@@ -64,7 +66,7 @@ async def test_twenty_fast_page_downs_move_twenty_pages() -> None:
     for number in range(1, 501):
         scene.client(call(number, "echo")).server(result(number))
     async with piloted(scene.transcript) as shown:
-        height = shown.terminal.row_list.scrollable_content_region.height - 1
+        height = shown.terminal.row_list.size.height - 1
         await shown.press(*["pagedown"] * 20)
         assert shown.row == 1 + 20 * height
 
@@ -187,3 +189,52 @@ async def test_a_name_that_occurs_twice_is_shown_twice() -> None:
     async with piloted(scene.transcript) as shown:
         assert '"x": 1' in shown.text
         assert '"x": 2' in shown.text
+
+
+@piloting
+async def test_left_goes_back_through_the_tabs_and_shift_tab_through_the_parts() -> None:
+    async with piloted(EVERYTHING) as shown:
+        await shown.press("right", "left", "left")
+        await shown.until('{"jsonrpc":"2.0","id":1,"method":"initialize"')
+        await shown.press("shift+tab")
+        assert getattr(shown.terminal.focused, "id", "") == "lines"
+        await shown.press("shift+tab")
+        assert getattr(shown.terminal.focused, "id", "") == "rows"
+
+
+@piloting
+async def test_q_ends_it() -> None:
+    async with piloted(EVERYTHING) as shown:
+        await shown.press("q")
+        assert not shown.terminal.is_running or shown.terminal._exit
+
+
+def long_scene() -> Dialogue:
+    scene = Dialogue()
+    for number in range(1, 101):
+        scene.client(call(number, "echo")).server(result(number))
+    return scene
+
+
+@piloting
+async def test_the_wheel_scrolls_and_leaves_the_cursor() -> None:
+    async with piloted(long_scene().transcript) as shown:
+        rows = shown.terminal.row_list
+        await shown.pilot._post_mouse_events([events.MouseScrollDown], rows, offset=(5, 2), button=0)
+        assert (rows.top, rows.cursor) == (3, 1)
+        await shown.pilot._post_mouse_events([events.MouseScrollUp], rows, offset=(5, 2), button=0)
+        assert rows.top == 0
+
+
+@piloting
+async def test_the_scrollbar_shows_the_place_and_is_dragged() -> None:
+    async with piloted(long_scene().transcript) as shown:
+        rows = shown.terminal.row_list
+        assert [line[-1] for line in shown.screen[2:4]] == ["┃", "│"]
+        edge, height = rows.size.width - 1, rows.size.height
+        await shown.pilot.mouse_down(rows, offset=(edge, 0))
+        await shown.pilot.hover(rows, offset=(edge, height - 1))
+        await shown.pilot.mouse_up(rows, offset=(edge, height - 1))
+        assert rows.top == len(rows.model) - height
+        assert rows.cursor == 1
+        assert shown.screen[1 + height][-1] == "┃"

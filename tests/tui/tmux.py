@@ -1,5 +1,6 @@
 """A terminal in tmux: programs run in it, keys go in, and the screen comes out as a person sees it."""
 
+import os
 import shlex
 import subprocess
 import time
@@ -17,7 +18,9 @@ class TmuxScreen:
         self._tmux = [tmux, "-S", str(socket), "-f", "/dev/null"]
 
     def do(self, *words: str) -> str:
-        done = subprocess.run([*self._tmux, *words], capture_output=True, text=True, timeout=SCENE_S, check=False)
+        environment = dict(os.environ)  # not what readline has put beside it: LINES and COLUMNS of the test's own terminal
+        command = [*self._tmux, *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SCENE_S, check=False, env=environment)
         return done.stdout
 
     def press(self, *keys: str) -> None:

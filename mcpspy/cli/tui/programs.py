@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-import click
-
 from ...tui.verbs import VerbResult
 
 MCPSPY: Final = (sys.executable, "-P", "-m", "mcpspy")
@@ -80,6 +78,8 @@ class Programs:
 
     def edited(self, text: str) -> str | None:
         """Let the user edit a text; None if it was left as it is."""
+        import click
+
         try:
             return click.edit(text, extension=".json")
         except click.ClickException:

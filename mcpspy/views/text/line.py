@@ -42,7 +42,7 @@ LANE_STYLES = 6
 PLAIN_LETTERS = str.maketrans(
     {
         "→": ">", "←": "<", "·": "-", "…": "...", "×": "x", "✓": "+", "✗": "!", "⚑": "!", "│": "|", "├": "|", "┤": "|", "─": "-",
-        "╌": ".", "►": ">", "◄": "<", "●": "*", "○": "o", "µ": "u", "≠": "!=", "≥": ">", "▾": "v", "▸": ">",
+        "╌": ".", "►": ">", "◄": "<", "●": "*", "○": "o", "µ": "u", "≠": "!=", "≥": ">", "▾": "v", "▸": ">", "┃": "#",
     }
 )  # fmt: skip
 """Replacements for our characters in an encoding without them. Captured text is escaped there by `backslashreplace`."""
