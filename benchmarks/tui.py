@@ -20,6 +20,7 @@ import sys
 import tempfile
 import termios
 import time
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -87,7 +88,8 @@ class Screen:
     def close(self) -> None:
         """End it."""
         self.process.terminate()
-        self.rest()
+        with suppress(OSError):  # it is closed when the process has ended
+            self.rest()
         self.process.wait()
         os.close(self.fd)
 

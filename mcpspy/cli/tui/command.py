@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from shutil import get_terminal_size
@@ -47,11 +48,14 @@ def run(*, what: tuple[str, ...], is_ascii: bool) -> None:
         lines = first_frame(source, letters, get_terminal_size(), row)
         if lines:
             screen.draw(drawn(lines))
+        gc.disable()  # as `__main__` does for imports
         from ...tui.app import Terminal  # with Textual, for which nobody waits who looks at the first frame
         from .programs import Programs
 
         terminal = Terminal(source, desk, Programs(), letters, row=row, follows=not what)
         terminal.take_over(screen.hand_over, guard)
+        gc.freeze()
+        gc.enable()
         terminal.run()
     finally:
         screen.close()
