@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from ..records import Close, End, Frame
-from ..transcript.model import CaptureInfo, Exchange, Log, ModelCall, Numbered, Row
+from ..records import Close, End, Frame, Record
+from ..transcript.model import CaptureInfo, ChannelEvent, Exchange, Log, ModelCall, Numbered, Row
 from ..transcript.stored_rows import StoredRows
 from ..views.text.columns import columns
 from ..views.text.escape import decoded, one_line
@@ -62,10 +62,7 @@ class RowLines:
         machine.pause()
         if lines:
             return lines[0]
-        record = getattr(row, "record", row)
-        if isinstance(record, Frame):  # what mcpspy itself said, as to a new server
-            return [("by mcpspy: ", "dim"), (one_line(decoded(record.data or b"").strip(), FRAME_LETTERS), "dim")]
-        return [(_words_of(record), "dim")]
+        return machine.left_out(row, _words(row.record)) if isinstance(row, ChannelEvent) else []
 
     def title(self, width: int) -> Line:
         """Return the titles of the columns."""
@@ -96,14 +93,17 @@ class RowLines:
         return self._timelines[width]
 
 
-def _words_of(record: object) -> str:
-    """Name a record that the timeline leaves out."""
+def _words(record: Record) -> str:
+    """Say what is recorded in an event of which a timeline says nothing."""
     match record:
+        case Frame():  # as the handshake with a new server
+            return f"by mcpspy: {one_line(decoded(record.data or b'').strip(), FRAME_LETTERS)}"
+        case Close():
+            return f"{one_line(record.by)} closed a stream"
         case End():
-            return "· end of the capture"
-        case Close(by="server"):
-            return "· server closed stderr"
-    return f"· {type(record).__name__.lower()}"
+            return "the recording ended"
+        case _:
+            return type(record).__name__.lower()
 
 
 def is_pending(row: Row, info: CaptureInfo) -> bool:

@@ -18,6 +18,9 @@ from mcpspy.tui.first_frame import drawn, first_frame
 from tests.conftest import DebianProgram
 from tests.deadlines import DEADLINE_S, eventually
 from tests.imported import assert_absent, imports
+from tests.intercept.making import call
+from tests.live.client import Client
+from tests.live.stdio.test_intercepts import SERVER_COMMAND
 from tests.tui.piloting import CAPTURES, Piloted, piloted, piloting
 from tests.tui.test_screens import TUI
 from tests.tui.tmux import TmuxScreen, screen
@@ -119,3 +122,30 @@ def test_a_killed_interface_leaves_the_terminal_as_it_was(which: int, tmp_path: 
         eventually(lambda: modes(shown) == "010", "a terminal without a mouse, with a cursor, on its main screen")
         shown.press("typed")
         shown.until("typed")
+
+
+def test_a_crash_between_the_first_frame_and_textual_leaves_the_terminal_as_it_was(
+    tmp_path: Path, debian_program: DebianProgram
+) -> None:
+    capture = str(CAPTURES / "everything.mcpspy")
+    with screen(debian_program("tmux"), tmp_path, (80, 24), *TUI, capture, TEXTUAL_DRIVER="no.such.module:Driver") as shown:
+        text = shown.until("status 1, echo 1")
+        assert "No module named 'no'" in text
+        assert "row id" not in text
+        assert modes(shown) == "010"
+
+
+def test_a_killed_interface_releases_what_it_held_and_the_server_goes_on(tmp_path: Path, debian_program: DebianProgram) -> None:
+    with Client(SERVER_COMMAND) as client:
+        client.send(call(1))
+        client.line()
+        with screen(debian_program("tmux"), tmp_path, (80, 24), *TUI) as shown:
+            shown.until("tools/call search")
+            shown.press("b", "Enter")
+            shown.until("In force")
+            client.send(call(2))
+            shown.until("goes on in")
+            os.kill(processes_below(shown.shell_pid)[1], signal.SIGKILL)
+            assert b'"id": 2' in client.line()
+            client.send(call(3))
+            assert b'"id": 3' in client.line()

@@ -63,6 +63,7 @@ def test_screens_of_http_are_the_golden_ones(size: tuple[int, int], tmp_path: Pa
     with screen(debian_program("tmux"), tmp_path, size, *TUI, "streamable.mcpspy:4") as shown:
         shown.until("/ filter")
         shown.press("Right", "Right")
+        shown.until("POST /mcp")
         assert is_golden(shown, f"http-{name_of_size(size)}")
 
 

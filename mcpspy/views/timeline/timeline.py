@@ -313,6 +313,10 @@ class Timeline:
                 phrase = phrase._replace(detail=words)
             lines += self._with_phrase([*self._left(row, row.at_ns), (" · ", "dim")], phrase)
 
+    def left_out(self, row: ChannelEvent, words: str) -> Line:
+        """Return a line for an event of which a timeline says nothing."""
+        return fitted([*self._left(row, row.at_ns), (" · ", "dim"), (words, "dim")], self.columns.width)
+
     def _notifications(self, notifications: Sequence[Message], lines: list[Line]) -> None:
         """Append one line for each notification, by time; all progress is one line, at the time of the last."""
         progress = [message for message in notifications if message.method == PROGRESS]
