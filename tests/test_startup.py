@@ -28,7 +28,7 @@ NOT_A_TAPS_BUSINESS = {"aiohttp", "jsonschema", "mcpspy.capture.file.reader", "m
 CAPTURES = Path(__file__).parent.parent / "captures"
 SPAWNED = "the server runs"
 
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="other systems take a module more, or Python itself does")
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="on other systems Python, or mcpspy, imports a module more")
 
 
 def imported_before_the_spawn(arguments: list[str], log: Path) -> set[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from mcpspy.cli.export.formats import page_files
 from mcpspy.errors import FilterError
@@ -15,15 +16,11 @@ from mcpspy.transcript.model import ChannelEvent, Log
 from mcpspy.views.page.page import page
 from mcpspy.views.page.rows import page_rows
 from tests.browser.conftest import Look
+from tests.browser.test_web import live
 from tests.cli.recording import Recording
 from tests.cli.terminal import run
 from tests.conftest import ROOT
 from tests.transcript.filter.test_filter import VECTORS, matching, transcript
-
-pytest.importorskip("playwright", reason="playwright is not installed")
-from playwright.sync_api import expect
-
-from tests.browser.test_web import live
 
 OPENED = """({ expressions, wants }) => expressions.map((expression) => {
   try {

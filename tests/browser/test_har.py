@@ -8,8 +8,6 @@ from tests.browser.har_recording import PATHS, record
 from tests.conftest import DebianProgram
 from tests.imports.test_har_of_browsers import same_as_the_taps
 
-pytest.importorskip("playwright", reason="playwright is not installed")
-
 
 @pytest.mark.parametrize("kind", PATHS)
 def test_a_har_recorded_now_makes_the_rows_of_the_taps_capture(

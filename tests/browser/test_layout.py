@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Look
 from tests.browser.test_page import written
@@ -12,9 +13,6 @@ from tests.browser.test_web import live
 from tests.conftest import ROOT
 from tests.views.golden import same_as_golden
 from tests.views.scenes import busy_scene, three_servers
-
-pytest.importorskip("playwright", reason="playwright is not installed")
-from playwright.sync_api import expect
 
 SEEN = """() => {
   const seen = (element) => element.checkVisibility() && element.getBoundingClientRect().width > 1;

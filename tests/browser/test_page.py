@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from mcpspy.cli.export.formats import page_files
 from mcpspy.transcript.model import Transcript
@@ -16,9 +17,6 @@ from tests.browser.conftest import Look, Looking
 from tests.cli.terminal import run
 from tests.transcript.dialogue import notification, request, result
 from tests.views.scenes import busy_scene, call, hostile_scene, opened, progress, three_servers
-
-pytest.importorskip("playwright", reason="playwright is not installed")
-from playwright.sync_api import expect
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 EVERYTHING = CAPTURES / "everything.mcpspy"

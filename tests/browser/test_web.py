@@ -6,16 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Look, Looking
 from tests.cli.recording import Recording
 from tests.cli.terminal import on_pipe
 from tests.conftest import Peer
 from tests.deadlines import DEADLINE_S
-
-pytest.importorskip("playwright", reason="playwright is not installed")
-from playwright.sync_api import expect
 
 SOON_MS = DEADLINE_S * 1000
 

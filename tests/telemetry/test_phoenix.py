@@ -30,7 +30,7 @@ def test_sent_twice_each_span_is_there_once_and_has_its_parent(
     phoenix, unshare, ip = built("phoenix/bin/phoenix"), debian_program("unshare"), debian_program("ip")
     namespace = [unshare, "--net", "--map-root-user"]
     if subprocess.run([*namespace, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("this system lets nobody have a network of their own")
+        pytest.skip("this user may not make a network namespace")
     traced, last = tmp_path / "traced.mcpspy", tmp_path / "last.mcpspy"
     meta = {"traceparent": PARENT}
     scene = opened("weather").client(request(1, "tools/call", {"name": "add", "_meta": meta})).server(result(1))

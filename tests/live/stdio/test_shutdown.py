@@ -251,7 +251,9 @@ def test_a_grandchild_that_the_server_leaves_behind_goes_with_it() -> None:
         assert client.running() == []
 
 
-keeps_orphans = pytest.mark.skipif(not KEEPS_ORPHANS, reason="nobody knows what a server left that ended by itself")
+keeps_orphans = pytest.mark.skipif(
+    not KEEPS_ORPHANS, reason="this system does not tell what a server left that ended by itself"
+)
 
 HOLDS_PIPES = "{} & echo $!"
 HOLDS_NONE = "setsid {} <&- >/dev/null 2>&1 & echo $!"

@@ -174,7 +174,6 @@ def mistake(sample: Sample) -> str:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: f"{sample[0]}-{sample[1]}-{sample[2]}-{sample[3]}")
 def test_what_is_plain_is_as_specified(sample: Sample) -> None:
-    pytest.importorskip("mcp_types")
     assert fits(sample)
     assert mistake(sample) == ""
     others = [(*sample[:4], content) for content in changed(sample[4], official_names())]
@@ -182,7 +181,6 @@ def test_what_is_plain_is_as_specified(sample: Sample) -> None:
 
 
 def test_what_is_plain_in_captures_is_as_specified_however_it_is_changed() -> None:
-    pytest.importorskip("mcp_types")
     names = official_names()
     samples = list(recorded_samples())
     assert len(samples) > 20
