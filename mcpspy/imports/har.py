@@ -107,11 +107,11 @@ class HarImporter(WholeFileImporter):
 
     def _silent(self) -> dict[str, _HarServer]:
         """Return the servers that were asked for events, where nothing speaks MCP: one may be a server of HTTP+SSE that is silent."""
-        asked = {origin: server for origin, server in self._servers.items() if server.events_path}
-        for server in asked.values():
+        servers = {origin: server for origin, server in self._servers.items() if server.events_path}
+        for server in servers.values():
             server.path = server.events_path
             server.records.append(Note(at_ns=server.records[-1].at_ns, topic=NOTE_TOPIC, text=_SILENT))
-        return asked
+        return servers
 
     def _entries(self) -> list[Any]:
         if (data := self._whole()) is None:

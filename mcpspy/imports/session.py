@@ -85,8 +85,8 @@ class StdioSession:
         """End the session, after notes of what the file has that is not in it."""
         if not self._opened:
             return []
-        said = [record for text in notes for record in self.note(text)]
-        return [*said, *self._numbered([End(at_ns=self._last_ns, bytes=0, frames=0, why=why)])]
+        records = [record for text in notes for record in self.note(text)]
+        return [*records, *self._numbered([End(at_ns=self._last_ns, bytes=0, frames=0, why=why)])]
 
     def _begin(self) -> list[Record]:
         if self._opened:

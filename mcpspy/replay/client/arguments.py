@@ -47,8 +47,8 @@ def call_message(tool: str, arguments: dict[str, bytes], like: Message | None) -
     """Write a call of a tool. Of `like`, a request of the same client, it has what each request must say of its client."""
     inside = b",".join(_quoted(name) + b":" + value for name, value in arguments.items())
     meta = members(members(members(like.raw).get("params", b"")).get("_meta", b"")) if like is not None else {}
-    said = b",".join(_quoted(name) + b":" + bytes(meta[name]) for name in MODERN_META if name in meta)
-    more = b',"_meta":{%b}' % said if said else b""
+    like_meta = b",".join(_quoted(name) + b":" + bytes(meta[name]) for name in MODERN_META if name in meta)
+    more = b',"_meta":{%b}' % like_meta if like_meta else b""
     params = b'{"name":%b,"arguments":{%b}%b}' % (_quoted(tool), inside, more)
     return b'{"jsonrpc":"2.0","id":1,"method":"%b","params":%b}' % (CALL.encode(), params)
 

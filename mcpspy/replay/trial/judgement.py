@@ -113,9 +113,9 @@ def _waited_ns(transcript: Transcript, hit: Exchange) -> int | None:
 
 def _is_repeated(transcript: Transcript, hit: Exchange) -> bool:
     """Return whether the client sent the same request once more."""
-    asked = _params(hit.request)
+    params = _params(hit.request)
     later = (exchange for exchange in transcript.exchanges if exchange.row > hit.row and exchange.sender == hit.sender)
-    return any(exchange.method == hit.method and _params(exchange.request) == asked for exchange in later)
+    return any(exchange.method == hit.method and _params(exchange.request) == params for exchange in later)
 
 
 def _params(request: Message) -> str:

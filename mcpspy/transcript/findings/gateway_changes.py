@@ -151,10 +151,10 @@ def _of_changes(facts: TranscriptFacts) -> Iterator[Hit]:
     """Find changes of lists that the server announced, and of which the client heard nothing, though it was to hear of them."""
     every = {capture.capture.index: capture for capture in capture_facts(facts.transcript)}
     for outer, inner in sorted(hop_pairs(facts.transcript)):
-        told = {key[0] for key in every[outer].notifications}
+        forwarded = {key[0] for key in every[outer].notifications}
         for (method, sender, *_), seen in every[inner].notifications.items():
             subject = method.removeprefix("notifications/").removesuffix("/list_changed")
-            if sender != SERVER or not method.endswith("/list_changed") or method in told:
+            if sender != SERVER or not method.endswith("/list_changed") or method in forwarded:
                 continue
             if not isinstance(seen.first, UnpairedMessage):
                 continue

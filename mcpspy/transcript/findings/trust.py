@@ -261,14 +261,14 @@ def _redefinition(transcript: Transcript, offer: Offer, first: Definition, secon
     severity: Severity | None = Severity.NOTE
     scopes = [scope_key(offer.capture_info.transaction_of(found.message.stream)) for found in (first, second)]
     if notice_ns is not None:
-        said = f"{method} came {seconds(second.message.at_ns - notice_ns)} before the second list."
+        notice = f"{method} came {seconds(second.message.at_ns - notice_ns)} before the second list."
     elif scopes[0] != scopes[1]:
-        said = "The second list is that of another session."
+        notice = "The second list is that of another session."
     elif second.message.era is Era.MODERN:
-        said = "Clients of this revision hear of changes only if they subscribe to them."
+        notice = "Clients of this revision hear of changes only if they subscribe to them."
     else:
-        severity, said = None, f"No {method} came between the two lists (rows {first.row} and {second.row})."
-    what = f"{definition_name(second.kind, second.name)} was redefined, with changes at {changes}. {said}"
+        severity, notice = None, f"No {method} came between the two lists (rows {first.row} and {second.row})."
+    what = f"{definition_name(second.kind, second.name)} was redefined, with changes at {changes}. {notice}"
     return hit_in(rule, second.message, second.row, what, group=second.name, severity=severity)
 
 

@@ -49,20 +49,20 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
                 answer = exchange.response
                 yield from _answer(validators, exchange, answer, exchange.request.params, answer.result)
     for call in facts.joined_calls:
-        asked: Any = None
+        input_requests: Any = None
         for exchange in call.exchanges:
             if call.part(exchange) is not CallPart.ROUND:
                 continue
-            if asked is not None:
-                yield from _inputs(validators, exchange, asked)
+            if input_requests is not None:
+                yield from _inputs(validators, exchange, input_requests)
             response = exchange.response
             is_question = response is not None and response.result_type == INPUT_REQUIRED
-            asked = member(response.result, "inputRequests") if response is not None and is_question else None
+            input_requests = member(response.result, "inputRequests") if response is not None and is_question else None
 
 
-def _inputs(validators: Validators, retry: Exchange, asked: Any) -> Iterator[Hit]:
+def _inputs(validators: Validators, retry: Exchange, input_requests: Any) -> Iterator[Hit]:
     answers = member(retry.request.params, "inputResponses")
-    for key, request in asked.items() if isinstance(asked, dict) and isinstance(answers, dict) else ():
+    for key, request in input_requests.items() if isinstance(input_requests, dict) and isinstance(answers, dict) else ():
         if member(request, "method") == _METHOD and key in answers:
             yield from _answer(validators, retry, retry.request, member(request, "params"), answers[key])
 

@@ -107,8 +107,8 @@ def _result(exchange: Exchange) -> str:
 
 def may_be_repeated(facts: CaptureFacts, tool: str | None) -> bool:
     """Return whether a tool says that it only reads, or that a second equal call changes nothing."""
-    said = hints(facts, tool) or {}
-    return said.get("readOnlyHint") is True or said.get("idempotentHint") is True
+    annotations = hints(facts, tool) or {}
+    return annotations.get("readOnlyHint") is True or annotations.get("idempotentHint") is True
 
 
 def hints(facts: CaptureFacts, tool: str | None) -> dict[str, object] | None:

@@ -103,10 +103,10 @@ def _ids(call: Exchange) -> Iterator[tuple[str, str]]:
     if len(raw) > _MAX_ARGUMENTS:
         return
     try:
-        given: Any = json.loads(raw or b"{}")
+        values: Any = json.loads(raw or b"{}")
     except UNREADABLE:
         return
-    for name, value in given.items() if isinstance(given, dict) else ():
+    for name, value in values.items() if isinstance(values, dict) else ():
         if not isinstance(value, str | int) or isinstance(value, bool) or len(str(value)) < _SHORTEST:
             continue
         if _is_id_name.search(name):

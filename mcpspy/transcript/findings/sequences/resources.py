@@ -82,9 +82,9 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 
 def _others(reads: list[Exchange]) -> Iterator[Hit]:
-    asked: dict[ScopeKey, dict[str, int]] = {}
+    rows_by_uri: dict[ScopeKey, dict[str, int]] = {}
     for read in reads:
-        asked.setdefault(scope_key(read.transaction), {}).setdefault(_spelling(read.target or ""), read.row)
+        rows_by_uri.setdefault(scope_key(read.transaction), {}).setdefault(_spelling(read.target or ""), read.row)
     for read in reads:
         response, own = read.response, _spelling(read.target or "")
         if (
@@ -96,7 +96,7 @@ def _others(reads: list[Exchange]) -> Iterator[Hit]:
         ):
             continue
         uris = [_spelling(item["uri"]) for item in listed(response.result, "contents") if isinstance(item.get("uri"), str)]
-        rows = asked[scope_key(read.transaction)]
+        rows = rows_by_uri[scope_key(read.transaction)]
         if not uris or any(uri == own or uri.startswith(f"{own}/") or uri not in rows for uri in uris):
             continue
         names = [quoted(uri.encode("utf-8", "replace")) for uri in (own, uris[0])]

@@ -190,14 +190,16 @@ def _noise(facts: CaptureFacts, message: Message, row: int, text: bytes, source:
 def _message_behind(facts: CaptureFacts, text: bytes) -> str:
     """Name the message that ends a line of text; empty if none does."""
     begin = _message.search(text)
-    found = {} if begin is None else members(text[begin.start() :])
-    if "method" in found:
-        return f"The message {string(found['method'])}"
-    if not {"result", "error"} & found.keys():
+    fields = {} if begin is None else members(text[begin.start() :])
+    if "method" in fields:
+        return f"The message {string(fields['method'])}"
+    if not {"result", "error"} & fields.keys():
         return ""
-    asked = (*facts.unanswered, *facts.cancelled, *facts.waiting)[:_MAX_OPEN]
-    id = bytes(found.get("id", b"")).decode("utf-8", "replace")
-    answered = next((row for row in asked if row.response is None and row.sender == CLIENT and row.request.id == id), None)
+    open_requests = (*facts.unanswered, *facts.cancelled, *facts.waiting)[:_MAX_OPEN]
+    id = bytes(fields.get("id", b"")).decode("utf-8", "replace")
+    answered = next(
+        (row for row in open_requests if row.response is None and row.sender == CLIENT and row.request.id == id), None
+    )
     return "An answer" if answered is None else f"The answer to {call_name(answered)} (row {answered.row})"
 
 
