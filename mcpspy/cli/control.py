@@ -29,7 +29,7 @@ _LOOK_S: Final = 0.05
 @click.command("control", cls=WhatCommand)
 @click.argument("what", required=False)
 @click.option(
-    "--intercept", "intercepts", multiple=True, metavar="TEXT", help="Add an intercept, until Ctrl+C. Can be repeated."
+    "--intercept", "intercepts", multiple=True, metavar="TEXT", help="Add an intercept, until Ctrl-C. Can be repeated."
 )
 @click.option("--keep", is_flag=True, help="Leave the intercepts in force, and end at once.")
 @click.option("--remove", "removed", multiple=True, type=int, metavar="ID", help="Remove the intercept with this id.")
@@ -161,8 +161,8 @@ def _in_editor(tap: RunningTap, id: int) -> str:
 
 
 def _stay(controller: Controller) -> None:
-    """Stay until Ctrl+C, or until the tap ends."""
-    say("They stay until this command ends: Ctrl+C")
+    """Stay until Ctrl-C, or until the tap ends."""
+    say("They stay until this command ends (Ctrl-C)")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         controller.wait()
