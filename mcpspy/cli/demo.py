@@ -27,11 +27,12 @@ DEADLINE_S = 60
 """The demo takes 2 s. If it takes this long, the machine has another problem."""
 
 NEXT = """
-The capture is {path}. Next:
+The capture is {path}
+Next:
   {mcpspy} web --open     open the page of all recordings in the browser
-  {mcpspy} show demo      show its rows; demo:10 shows row 10, the call that was given up, in full
-  {mcpspy} check demo     say who is to blame for what went wrong
-  {mcpspy} wrap           record your own servers: insert mcpspy between your clients and them"""
+  {mcpspy} show demo      show its rows; demo:10 shows row 10 in full
+  {mcpspy} check demo     show what went wrong, and who is to blame
+  {mcpspy} wrap           record the servers of your own clients"""
 
 
 @click.command("demo")
