@@ -71,7 +71,7 @@ RUN = (
     Option("intercepts", "FILE", "A file of intercepts, one per line; # begins a comment.", repeats=True),
     Option("seed", "NUMBER", "The seed of the random choices of intercepts. By default it is random; the capture has it."),
     Option("reload", "", "Restart the server when its files change, and keep the client."),
-    Option("watch", "PATH", "Restart when this file or folder changes, and not the folder of the command's program. Can be repeated.",
+    Option("watch", "PATH", "Restart when this file or folder changes, not the folder of the command's program. Can be repeated.",
            repeats=True),
     Option("stop-first", "", "End the old server before the new one starts: for one that needs a port, a lock or a file for itself."),
     Option("grace", "TIME", "How long the old server may take to finish its calls; the default is 5s."),

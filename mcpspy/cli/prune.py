@@ -61,8 +61,8 @@ def command(
 ) -> int:
     """Delete old recordings from the store, the oldest first. A recording in progress always stays.
 
-    Give at least one limit; of several, each applies. On a terminal it lists the recordings and asks. `mcpspy list` says how much was
-    deleted. Empty files are deleted too.
+    Give at least one limit; if you give several, all apply. On a terminal it lists the recordings and asks. `mcpspy list` says
+    how much was deleted. Empty files are deleted too.
 
     Without --quota, this deletes once. A quota applies from now on: whenever the store is full, the oldest recordings are deleted,
     then finished captures of recordings in progress. If that is not enough, only the length and SHA-256 of

@@ -51,7 +51,7 @@ class Pattern(click.ParamType[re.Pattern[str]]):
     metavar="REGEX",
     type=Pattern(),
     multiple=True,
-    help="What this matches is secret, or only its group.",
+    help="Text that matches is secret; if REGEX has a group, only the group.",
 )
 @click.option("--env", "variables", metavar="NAME", multiple=True, help="The value of this environment variable is secret.")
 @click.option("--personal", is_flag=True, help="Replace e-mail addresses, home folders, user and host names too.")
@@ -60,13 +60,13 @@ class Pattern(click.ParamType[re.Pattern[str]]):
     metavar="REGEX",
     type=Pattern(),
     multiple=True,
-    help="A value that this matches as a whole is not secret.",
+    help="A value that matches as a whole is not secret.",
 )
 @click.option("--same-key", is_flag=True, help="Keep the pseudonyms of the store, so that shares can be compared, and linked.")
 @click.option(
     "--verify",
     is_flag=True,
-    help="Report all secrets that may be left in OUT, or in WHAT without -o: what only looks random is exit status 1 too.",
+    help="Report all secrets that may be left in OUT, or in WHAT without -o; fail also for text that only looks random.",
 )
 @click.option("--json", "as_json", is_flag=True, help="With --verify: print JSON for programs (docs/json.md).")
 def command(
@@ -82,8 +82,8 @@ def command(
 
     Secrets are replaced by pseudonyms in payloads, header fields, URLs, logs and commands. The same secret always gets the same
     pseudonym. mcpspy finds values by the names of their members and parameters, tokens by their form, and what the options name;
-    a value that was found once is replaced everywhere. docs/share.md says what is not searched. Then the copy is searched for what is
-    left: a known kind of secret is exit status 1.
+    a value that was found once is replaced everywhere. docs/share.md says what is not searched. Then the copy is searched for
+    secrets that are left. The exit status is 1 if one of a known kind is.
 
     WHAT is as in `mcpspy show`; `:7..20` copies only these rows and the handshake. Options that name a secret can be repeated.
 
