@@ -67,6 +67,7 @@ def _plain_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take away what would make the screen differ from desk to desk; a test that wants a width or colours sets them."""
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES"):
         monkeypatch.delenv(name, raising=False)
+        os.unsetenv(name)  # which GNU readline sets for processes that get no `env`, without os.environ
 
 
 @pytest.fixture(scope="session", autouse=True)
