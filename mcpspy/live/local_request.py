@@ -1,6 +1,6 @@
-"""Heads of HTTP requests in; out, if they come from this machine and from no other site's page.
+"""A check of the head of an HTTP request: whether it comes from this machine, and from no other site's page.
 
-Another site's page could reach a local server under a name of its own (DNS rebinding).
+Such a page could reach a local server under a name of its own (DNS rebinding).
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""MCP sessions of a transcript to the times that they took, by the semantic conventions.
+"""The durations of the MCP sessions of a transcript, by the semantic conventions.
 
 On stdio a capture is a session, from its first request to its last record. Over HTTP a session has an id, and lasts from its first
 HTTP transaction to the end of its last; without an id there is none.

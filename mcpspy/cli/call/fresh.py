@@ -1,4 +1,4 @@
-"""A call to a server of its own: it is started or reached, gets the handshake and what the call needs, and is left again."""
+"""A call to a separate server, which is started or reached, and gets the handshake and the requests that the call depends on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages that columns and telemetry need and `pip install mcpspy` does not bring: looked for, and named with the command."""
+"""A check for the packages that columns and telemetry need, and that `pip install mcpspy` leaves out."""
 
 from importlib.util import find_spec
 from typing import Final

@@ -1,4 +1,4 @@
-"""A tap over HTTP in the hands of its controllers."""
+"""An HTTP tap that controllers can change: intercepts, held messages, calls."""
 
 from __future__ import annotations
 

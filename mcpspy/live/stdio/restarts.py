@@ -1,4 +1,4 @@
-"""Restarts of a stdio server under a client that lives: which server a message is for, and which server is when replaced.
+"""Restarts of a stdio server under a client that lives: which server gets a message, and when a server is replaced.
 
     serving ── asked ─► a new server starts beside the old one, and is given the handshake ─► it takes over
                              │ it fails: the old one goes on                                   the old one ends

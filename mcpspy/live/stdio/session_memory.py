@@ -1,7 +1,7 @@
 """Messages of a session in, what a new server has to be given of it out: the client's opening, its log level, its subscriptions.
 
 It also keeps the lists that the client has seen, to compare them with those of the new server. Fed with the messages that passed;
-no clock, no I/O. The same class reads a capture for a tap that was asked for a restart only later.
+no clock, no I/O. The same class reads the capture of a tap that is asked for a restart later.
 """
 
 from __future__ import annotations
