@@ -212,7 +212,7 @@ def test_a_timeline_of_a_sound_session_waits_for_no_rules_about_unsound_ones() -
     [
         (["list"], 44),
         (["show", str(CAPTURES / "filesystem.mcpspy")], 167),
-        (["show", str(CAPTURES / "streamable.mcpspy")], 186),
+        (["show", str(CAPTURES / "streamable.mcpspy")], 187),
     ],
     ids=["list", "show of stdio", "show of HTTP"],
 )

@@ -36,7 +36,7 @@ class KnownExchanges(dict[str, Exchange]):
         self._last = -1
         self._numbers = array("Q")
         self._rows = array("Q")
-        self._others: dict[str, int] = {}
+        self._others = _RowsByHash()
         """The rows of ids that are no numbers, or that do not count up."""
 
     def find(self, key: str) -> Exchange | None:
@@ -48,7 +48,7 @@ class KnownExchanges(dict[str, Exchange]):
             if not self.has_all:
                 raise UnknownExchangeError(key)
             return None
-        row = self._others.get(key)
+        row = self._others.row(key)
         number = _number(key)
         if row is None and number >= 0:
             at = bisect_left(self._numbers, number)
@@ -67,7 +67,38 @@ class KnownExchanges(dict[str, Exchange]):
             self._rows.append(exchange.row)
             self._last = number
         else:
-            self._others[key] = exchange.row
+            self._others.add(key, exchange.row)
+
+
+class _RowsByHash:
+    """The numbers of rows by the hashes of their keys, 64 bits each: of a key that comes again, the newest row."""
+
+    __slots__ = ("_blocks", "_newest")
+
+    def __init__(self) -> None:
+        self._newest: dict[int, int] = {}
+        self._blocks: list[tuple[array[int], array[int]]] = []
+        """Hashes in order, and their rows."""
+
+    def add(self, key: str, row: int) -> None:
+        self._newest[hash(key)] = row
+        if len(self._newest) == _BLOCK_KEYS:
+            hashes = array("q", sorted(self._newest))
+            self._blocks.append((hashes, array("Q", map(self._newest.__getitem__, hashes))))
+            self._newest = {}
+
+    def row(self, key: str) -> int | None:
+        """Return the row of a key; None if there is none."""
+        hashed = hash(key)
+        row = self._newest.get(hashed)
+        for hashes, rows in reversed(self._blocks) if row is None else ():
+            at = bisect_left(hashes, hashed)
+            if at < len(hashes) and hashes[at] == hashed:
+                return rows[at]
+        return row
+
+
+_BLOCK_KEYS: Final = 1 << 15
 
 
 def _number(key: str) -> int:

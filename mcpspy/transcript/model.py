@@ -146,7 +146,11 @@ class CaptureInfo(msgspec.Struct, eq=False):
 
     def transaction_of(self, stream: int) -> Transaction | None:
         """Return the transaction that a stream belongs to."""
-        opened = self.streams.get(stream) if self.transactions else None
+        if not self.transactions:
+            return None
+        if (carrier := getattr(self.streams, "carrier", None)) is not None:
+            return self.transactions.get(carrier(stream))  # those of packed transactions, without making the record again
+        opened = self.streams.get(stream)
         return None if opened is None else self.transactions.get(opened.transaction)
 
     def connection_words(self, connection: int) -> str:

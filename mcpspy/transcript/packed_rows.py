@@ -1,7 +1,8 @@
 """The rows of a large capture in little memory: those that are over are MessagePack, in blocks, and made again when they are taken.
 
-A message that is one line of the capture is packed without its payload, which is read again with it. What may still change, and
-what others refer to, is kept as it is. So memory grows with what is unusual in a capture, and by some 75 bytes for a usual message.
+A message whose payload is on a line of the capture is packed without it, and it is read again when somebody asks for it. What may
+still change, and what others refer to, is kept as it is. So memory grows with what is unusual in a capture, and by some 75 bytes for
+a usual message, or 20 where blocks are compressed. Exchanges over HTTP name transactions, which `http.packed_transactions` packs.
 
     rows   1 … 64 │ 65 … 128 │ 129 …            64 rows: packed
            bytes  │ bytes    │ rows as they are
@@ -14,16 +15,20 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Final, Literal, Protocol, Self, overload
+from typing import Any, Final, Literal, Protocol, Self, TypeAlias, overload
 
 import msgspec
 
+from ..records import Record
+from .block_compression import compressed, decompressed
 from .calls.join import TASK_STATUSES
+from .http.transaction import Transaction
 from .mcp.methods import OPENINGS, PING
-from .message import Message, UsualMessage
-from .model import ChannelEvent, Exchange, Log, Row, UnpairedMessage
+from .message import ERROR, RESULT, Message, UsualMessage
+from .model import Exchange, Log, Row, UnpairedMessage
+from .number_map import NumberMap
 from .offers.definitions import LISTINGS
 
 BLOCK_ROWS: Final = 64
@@ -35,6 +40,13 @@ MOST_NEWEST_ROWS: Final = 2048
 
 _SMALL_BYTES: Final = 256
 """Payloads up to this size are packed with a message of unusual form, rather than to look whether they can be read again."""
+
+_SMALL_BYTES_OF_HTTP: Final = 32
+"""The same over HTTP, where all messages are of that form."""
+
+_SIZE_BITS: Final = 32
+_SIZES: Final = (1 << _SIZE_BITS) - 1
+"""The place of a payload is its size, and above so many bits where it begins in the payload of its record."""
 
 _HELD_BYTES: Final = 1 << 26
 """The first exchanges of a kind are held up to this size of their payloads."""
@@ -50,25 +62,47 @@ class PayloadSource(Protocol):
     def is_regular(self) -> bool:
         """True if the payload of a `UsualMessage` is always that of its number."""
 
-    def around(self, number: int) -> tuple[int, list[bytes]]:
-        """Read the payloads of a record and those next to it; the first is that of the record whose number is before them.
+    def payload(self, number: int) -> bytes:
+        """Read the payload of a record. Raises: CaptureError; OSError."""
 
-        Raises: CaptureError; OSError.
-        """
+    def position(self, number: int, part: bytes) -> int:
+        """Return where in the payload of a record this part of it begins; -1 if it cannot be read again as such."""
 
-    def holds(self, number: int, payload: bytes) -> bool:
-        """Return whether `payload` can be read again as that of a record."""
+    def record(self, number: int) -> Record | None:
+        """Read a record; None if it cannot be read again. Raises: CaptureError; OSError."""
 
 
 class PackedMessage(Message, eq=False, gc=False, array_like=True):
-    """A message whose payload was left out: `raw` is its size until `_fill` has read it."""
+    """A message whose payload was left out: until somebody asks for it, there is its place in `source`."""
 
     sender: Literal["client", "server"]
-    raw: bytes | int  # type: ignore[assignment]  # bytes once it is filled
+    raw: bytes | int  # type: ignore[assignment]  # read through the property below
+    source: Any = None
+
+    @property
+    def size(self) -> int:
+        """The size of the payload, which is not read."""
+        value: Any = _raw.__get__(self)  # type: ignore[attr-defined]
+        return (value & _SIZES if isinstance(value, int) else len(value)) + self.unkept_bytes
+
+
+_raw: Final = Message.raw
+
+
+def _payload(message: PackedMessage) -> bytes:
+    value: Any = _raw.__get__(message)  # type: ignore[attr-defined]
+    if isinstance(value, int):
+        payload, begin = message.source.payload(message.number), value >> _SIZE_BITS
+        value = payload if len(payload) == value else payload[begin : begin + (value & _SIZES)]
+        _raw.__set__(message, value)  # type: ignore[attr-defined]
+    return value  # type: ignore[no-any-return]
+
+
+PackedMessage.raw = property(_payload)  # type: ignore[assignment]
 
 
 class PackedExchange(Exchange, eq=False, gc=False, array_like=True, tag="exchange"):
-    """An exchange of packed messages."""
+    """An exchange of packed messages. `carriers` are the transactions by their numbers."""
 
     request: PackedMessage
     response: PackedMessage | None = None
@@ -76,7 +110,22 @@ class PackedExchange(Exchange, eq=False, gc=False, array_like=True, tag="exchang
     cancelled: None = None
     more_responses: Sequence[PackedMessage] = ()
     partials: Sequence[PackedMessage] = ()
-    transaction: None = None
+    transaction: int | None = None  # type: ignore[assignment]  # its number, read through the property below
+    carriers: Any = None
+
+
+_transaction: Final = Exchange.transaction
+
+
+def _carrier(exchange: PackedExchange) -> Transaction | None:
+    value: Any = _transaction.__get__(exchange)  # type: ignore[union-attr]
+    if isinstance(value, int):
+        value = exchange.carriers[value]
+        _transaction.__set__(exchange, value)  # type: ignore[union-attr]
+    return value  # type: ignore[no-any-return]
+
+
+PackedExchange.transaction = property(_carrier)  # type: ignore[assignment]
 
 
 class PackedUnpaired(UnpairedMessage, eq=False, gc=False, array_like=True, tag="unpaired"):
@@ -86,7 +135,13 @@ class PackedUnpaired(UnpairedMessage, eq=False, gc=False, array_like=True, tag="
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(list[PackedExchange | PackedUnpaired | Log | None]).decode
+_Packed: TypeAlias = PackedExchange | PackedUnpaired | Log | None
+
+decode_rows: Final[Callable[[bytes], list[_Packed]]] = msgspec.msgpack.Decoder(list[_Packed]).decode
+"""Make rows of what `packed` returned."""
+
+_UNPACKABLE: Final = (ValueError, OverflowError)
+"""Errors of MessagePack: half a character, a number of more than 64 bits."""
 
 
 class PackedRows(Sequence[Row]):
@@ -95,17 +150,32 @@ class PackedRows(Sequence[Row]):
     Rows whose numbers are in `calls` stay as they are: calls refer to them. `read_early` gets rows while they are packed.
     """
 
-    __slots__ = ("_blocks", "_calls", "_firsts", "_kept", "_newest", "_read", "_reader", "_recent", "_source")
+    __slots__ = (
+        "_blocks",
+        "_calls",
+        "_firsts",
+        "_kept",
+        "_newest",
+        "_next",
+        "_read",
+        "_reader",
+        "_recent",
+        "_source",
+        "carriers",
+    )
 
     def __init__(self, rows: list[Row], source: PayloadSource, calls: Container[int]) -> None:
         self._source = source
         self._calls = calls
         self._blocks: list[bytes] = []
         self._firsts = array("Q")
-        """For each block the number of its first row with a number, or of the last one before it."""
+        """For each block the number of its first row with a number, or the least that the next one may have."""
+        self._next = 0
         self._kept: dict[int, Row] = {}
         """By position the rows in blocks that are not packed."""
         self._newest = rows
+        self.carriers: Mapping[int, Transaction] | None = None
+        """The transactions of a capture over HTTP, by their numbers."""
         self._recent: tuple[int, list[Row]] = (-1, [])
         self._reader: Callable[[list[Row]], object] | None = None
         self._read = 0
@@ -127,64 +197,62 @@ class PackedRows(Sequence[Row]):
         self._newest += rows
         return self
 
-    def pack(self, forget: Callable[[Exchange], bool]) -> None:
-        """Pack the rows that are old enough. `forget` lets go of an exchange, or returns False if that must stay as it is."""
+    def pack(self, forget: Callable[[Exchange | UnpairedMessage], bool]) -> None:
+        """Pack the rows that are old enough. `forget` lets go of a row, or returns False if that must stay as it is."""
         newest = self._newest
         begin, waited_for = 0, len(newest) - MOST_NEWEST_ROWS
         while begin + BLOCK_ROWS + NEWEST_ROWS <= len(newest):
             block = newest[begin : begin + BLOCK_ROWS]
-            if begin + BLOCK_ROWS > waited_for and not all(row.over for row in block if isinstance(row, Exchange)):
+            if begin + BLOCK_ROWS > waited_for and not all(_is_over(row) for row in block if isinstance(row, Exchange)):
                 break
             self._pack_block(block, forget)
             begin += BLOCK_ROWS
         del newest[:begin]
 
-    def _pack_block(self, rows: list[Row], forget: Callable[[Exchange], bool]) -> None:
-        before = self._firsts[-1] if self._firsts else 0
-        self._firsts.append(next((row.row for row in rows if isinstance(row, Exchange | UnpairedMessage)), before))
+    def _pack_block(self, rows: list[Row], forget: Callable[[Exchange | UnpairedMessage], bool]) -> None:
+        numbers = [row.row for row in rows if isinstance(row, Exchange | UnpairedMessage)]
+        self._firsts.append(numbers[0] if numbers else self._next)
+        self._next = numbers[-1] + 1 if numbers else self._next
         block: list[Row | None] = []
-        raws: list[tuple[Message, bytes]] = []
-        is_final, is_regular = True, self._source.is_regular
-        for position, row in enumerate(rows, len(self._blocks) * BLOCK_ROWS):
+        begin, is_final = len(self._blocks) * BLOCK_ROWS, True
+        for position, row in enumerate(rows, begin):
             if isinstance(row, Exchange):
-                messages = _messages_of(row)
-                is_over = messages and row.row not in self._calls and forget(row)
-                is_packed = is_over and row.request.method not in _KEPT_METHODS
+                is_over = bool(messages_of(row)) and row.row not in self._calls and forget(row)
+                is_packed = is_over and row.request.method not in _KEPT_METHODS and not _shares_transaction(row)
+            elif isinstance(row, UnpairedMessage):
+                is_over = is_packed = self._can_be_packed(row) and forget(row)
             else:
-                messages = (row.message,) if isinstance(row, UnpairedMessage) else ()
-                is_packed = self._can_be_packed(row)
-                is_over = is_packed or isinstance(row, ChannelEvent)
-            is_final = is_final and bool(is_over)
+                is_over, is_packed = True, isinstance(row, Log)
+            is_final = is_final and is_over
+            block.append(row if is_packed else None)
             if not is_packed:
-                block.append(None)
                 self._kept[position] = row
-                continue
-            block.append(row)
-            for message in messages:
-                raw = message.raw
-                if (is_regular and isinstance(message, UsualMessage)) or self._can_be_read_again(message, raw):
-                    raws.append((message, raw))
-                    message.raw = len(raw)  # type: ignore[assignment]  # until the block is made
-        try:
-            self._blocks.append(_encode(block))
-        finally:
-            for message, raw in raws:
-                message.raw = raw
+        data = packed(block, self._place)
+        if not data:
+            self._kept.update(enumerate(rows, begin))
+        self._blocks.append(compressed(data or _encode([None] * len(rows)), len(self._blocks)))
         if is_final and self._reader is not None:
             self._reader(rows)
             self._read += 1
         else:
             self._reader = None
 
-    def _can_be_packed(self, row: Row) -> bool:
-        """Return whether nothing will change or refer to a row that is no exchange."""
-        if not isinstance(row, UnpairedMessage):
-            return isinstance(row, Log)
-        method = row.message.method
-        return not (row.candidates or row.row in self._calls or method in _KEPT_METHODS or method in TASK_STATUSES)
+    def _can_be_packed(self, row: UnpairedMessage) -> bool:
+        """Return whether nothing will change or refer to a message that belongs to no exchange."""
+        message = row.message
+        if row.candidates or row.row in self._calls or message.method in _KEPT_METHODS or message.method in TASK_STATUSES:
+            return False
+        return self.carriers is None or (message.kind is not RESULT and message.kind is not ERROR)
 
-    def _can_be_read_again(self, message: Message, raw: bytes) -> bool:
-        return len(raw) > _SMALL_BYTES and not message.batch and self._source.holds(message.number, raw)
+    def _place(self, message: Message, raw: bytes) -> int | None:
+        """Return the place of a payload that can be read again; None if it cannot, or is small."""
+        if isinstance(message, UsualMessage) and self._source.is_regular:
+            return len(raw)
+        small_bytes = _SMALL_BYTES if self.carriers is None else _SMALL_BYTES_OF_HTTP
+        if len(raw) <= small_bytes or message.batch:
+            return None
+        begin = self._source.position(message.number, raw)
+        return None if begin < 0 else begin << _SIZE_BITS | len(raw)
 
     def keep(self, number: int) -> Exchange:
         """Return the exchange with this number, to be changed: from now on it is always the same object."""
@@ -195,6 +263,22 @@ class PackedRows(Sequence[Row]):
                     self._kept[position] = row
                     if block < self._read:
                         self._read, self._reader = 0, None
+                    return row
+        return next(row for row in self._newest if isinstance(row, Exchange) and row.row == number)
+
+    def is_of_call(self, row: Exchange) -> bool:
+        """Return whether an exchange belongs to a call of several rows, which refers to it."""
+        return row.row in self._calls
+
+    def exchange(self, number: int) -> Exchange:
+        """Return the exchange with this number."""
+        block = bisect_right(self._firsts, number) - 1
+        if 0 <= block < len(self._blocks):
+            rows, at = self._block(block), number - self._firsts[block]
+            if at < len(rows) and isinstance(row := rows[at], Exchange) and row.row == number:
+                return row
+            for row in rows:
+                if isinstance(row, Exchange) and row.row == number:
                     return row
         return next(row for row in self._newest if isinstance(row, Exchange) and row.row == number)
 
@@ -212,8 +296,8 @@ class PackedRows(Sequence[Row]):
 
     def without_payloads(self) -> Iterator[Row]:
         """Yield all rows, for those who do not look at payloads, which are not read."""
-        for number, data in enumerate(self._blocks):
-            for position, row in enumerate(_decode(data), number * BLOCK_ROWS):
+        for number in range(len(self._blocks)):
+            for position, row in enumerate(self._decoded(number), number * BLOCK_ROWS):
                 yield self._kept[position] if row is None else self._kept.get(position, row)
         yield from self._newest
 
@@ -245,43 +329,111 @@ class PackedRows(Sequence[Row]):
         recent, rows = self._recent
         if recent == number:
             return rows
-        packed = _decode(self._blocks[number])
-        _fill(packed, self._source)
         at = number * BLOCK_ROWS
-        rows = [self._kept.get(position, row) for position, row in enumerate(packed, at)]  # type: ignore[misc]
+        rows = [self._kept.get(position, row) for position, row in enumerate(self._decoded(number), at)]  # type: ignore[misc]
         self._recent = number, rows
         return rows
 
+    def _decoded(self, number: int) -> list[_Packed]:
+        """Make the rows of a block again; None in the place of those that are kept."""
+        rows, source, carriers = decode_rows(decompressed(self._blocks[number])), self._source, self.carriers
+        for row in rows:
+            if isinstance(row, PackedExchange):
+                row.carriers = carriers
+                row.request.source = source
+                if row.response is not None:
+                    row.response.source = source
+                for message in row.notifications:
+                    message.source = source
+            elif isinstance(row, PackedUnpaired):
+                row.message.source = source
+        return rows
 
-def _messages_of(row: Exchange) -> Sequence[Message]:
+
+def packed(rows: Sequence[Row | None], place: Callable[[Message, bytes], int | None] | None = None) -> bytes:
+    """Return rows as MessagePack; empty if they cannot be packed.
+
+    Payloads for which there is a `place` are left out.
+    """
+    raws: list[tuple[Message, bytes]] = []
+    carried: list[tuple[Exchange, Transaction]] = []
+    for row in rows:
+        if isinstance(row, Exchange):
+            if row.transaction is not None:
+                carried.append((row, row.transaction))
+                row.transaction = row.transaction.number  # type: ignore[assignment]  # until the block is made
+            messages = messages_of(row)
+        else:
+            messages = (row.message,) if isinstance(row, UnpairedMessage) else ()
+        if place is None:
+            continue
+        for message in messages:
+            raw = message.raw
+            its_place = place(message, raw)
+            if its_place is not None:
+                raws.append((message, raw))
+                message.raw = its_place  # type: ignore[assignment]  # as above
+    try:
+        return _encode(rows)
+    except _UNPACKABLE:
+        return b""
+    finally:
+        for message, raw in raws:
+            message.raw = raw
+        for exchange, transaction in carried:
+            exchange.transaction = transaction
+
+
+def messages_of(row: Exchange) -> Sequence[Message]:
     """Return the messages of an exchange of which nothing will change any more, but by what finds it by its id; none of others."""
     request, response = row.request, row.response
-    if response is None or response.result_type is not None or row.cancelled is not None or row.transaction is not None:
+    if response is None or response.result_type is not None or row.cancelled is not None:
         return ()
     if row.partials or row.more_responses or row.is_probe:
         return ()
     return (request, response, *row.notifications) if row.notifications else (request, response)
 
 
-def _fill(rows: list[PackedExchange | PackedUnpaired | Log | None], source: PayloadSource) -> None:
-    """Give messages the payloads that were left out. Those of neighbours are next to each other, or a few answers apart."""
-    first = 0
-    payloads: list[bytes] = []
-    messages: Sequence[PackedMessage]
-    for row in rows:
-        if isinstance(row, PackedExchange):
-            messages = (row.request, row.response or row.request, *row.notifications)
-        elif isinstance(row, PackedUnpaired):
-            messages = (row.message,)
-        else:
-            continue
-        for message in messages:
-            if message.raw.__class__ is int:
-                at = message.number - first
-                if not 0 <= at < len(payloads):
-                    first, payloads = source.around(message.number)
-                    at = message.number - first
-                message.raw = payloads[at]
+def _is_over(exchange: Exchange) -> bool:
+    """Return whether an exchange has its answer, or will have none, and the transaction that carried it has ended."""
+    return exchange.over and (exchange.transaction is None or exchange.transaction.over)
+
+
+def _shares_transaction(exchange: Exchange) -> bool:
+    """Return whether a transaction carried other messages with the request: one message may answer several."""
+    return exchange.transaction is not None and exchange.transaction.request_messages > 1
+
+
+class FirstExchanges(Mapping[int, Exchange]):
+    """By the numbers of transactions exchanges of packed rows, which are made again when they are taken."""
+
+    __slots__ = ("_count", "_numbers", "_rows")
+
+    def __init__(self, rows: PackedRows) -> None:
+        self._rows = rows
+        self._numbers = NumberMap()
+        self._count = 0
+
+    def setdefault(self, number: int, exchange: Exchange) -> None:
+        """Note the exchange of a transaction, unless one is known."""
+        if not self._numbers[number]:
+            self._numbers[number] = exchange.row
+            self._count += 1
+
+    def __getitem__(self, number: int) -> Exchange:
+        row = self._numbers[number]
+        if not row:
+            raise KeyError(number)
+        return self._rows.exchange(row)
+
+    def __contains__(self, number: object) -> bool:
+        return isinstance(number, int) and self._numbers[number] > 0
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return self._count
 
 
 class SelectedExchanges(Sequence[Exchange]):

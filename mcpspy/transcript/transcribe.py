@@ -75,9 +75,9 @@ def transcribe(
     """Return the transcript of captures that do not grow any more: of each the records, as `mcpspy.read` returns them.
 
     `Transcript.captures` has them in the order in which they began; rows are numbered by time. For the options see `Transcriber`.
-    With `pack_rows` the rows of one large capture of stdio take little memory, and are made anew whenever they are taken. That takes
-    a third of the time, so a capture is large from 80 MB on, whose rows take up to 270 MiB otherwise. `watchers` see the rows then
-    before they are packed; `watched_rows` returns them, and feeds them if rows are not packed.
+    With `pack_rows` the rows of one large capture take little memory, and are made anew whenever they are taken. That takes a third
+    of the time, so a capture is large from 80 MB on, whose rows take up to 270 MiB otherwise. `watchers` see the rows then before
+    they are packed; `watched_rows` returns them, and feeds them if rows are not packed.
     Raises: TypeError: if a capture is not an iterable of records, such as the path of a file.
     """
     transcriber = Transcriber(
@@ -172,7 +172,7 @@ class Transcriber:
             self._begin(0)
         capture = self._captures[0]
         capture.feed_lines(batch, self.feed)
-        if self._source is not None and capture.is_stdio:
+        if self._source is not None and not capture.info.is_model:
             self._pack(capture, self._source)
 
     def _pack(self, capture: _CaptureReader, source: PayloadSource) -> None:
@@ -183,11 +183,12 @@ class Transcriber:
 
                 rows = PackedRows(rows, source, capture.info.calls)
                 self.transcript.rows = cast("list[Row]", rows)
+                capture.pack_with(rows, source)
                 if self._with_findings:
                     from .findings.run import gather_early
 
                     gather_early(self.transcript, rows, self._watchers)
-            capture.pack(cast("PackedRows", rows))
+            capture.pack(cast("PackedRows", rows), source)
 
     def pack_rows(self, source: PayloadSource, watchers: Sequence[OfRows] = ()) -> None:
         """Pack the rows of the only capture, whose payloads can be read again, once there are many. `watchers` see them before."""
@@ -328,17 +329,29 @@ class _CaptureReader:
             feed(record)
             senders, shift_ns, last_ns = self._senders(), info.shift_ns, info.last_ns
 
-    @property
-    def is_stdio(self) -> bool:
-        """True if it has no HTTP so far."""
-        return self._http is None
+    def pack_with(self, rows: PackedRows, source: PayloadSource) -> None:
+        """Append to `rows` from now on."""
+        self._rows = cast("list[Row]", rows)
+        self._correlator.keep_with(rows.keep)
+        if self._http is not None:
+            cast("TransactionAssembler", self._http).pack_with(rows, source)
 
-    def pack(self, rows: PackedRows) -> None:
-        """Append to `rows` from now on, and pack what is old of them."""
-        if isinstance(self._rows, list):
-            self._rows = cast("list[Row]", rows)
-            self._correlator.keep_with(rows.keep)
-        rows.pack(self._correlator.forget)
+    def pack(self, rows: PackedRows, source: PayloadSource) -> None:
+        """Pack what is old of the rows and the transactions."""
+        if self._http is None:
+            rows.pack(self._forget)
+            return
+        http = cast("TransactionAssembler", self._http)
+        if rows.carriers is None:
+            http.pack_with(rows, source)
+        rows.pack(self._forget)
+        http.pack()
+
+    def _forget(self, row: Exchange | UnpairedMessage) -> bool:
+        """Let go of a row that will be packed; False if it may still change."""
+        if self._http is not None and (isinstance(row, UnpairedMessage) or row.transaction is not None):
+            return cast("TransactionAssembler", self._http).forget(row)
+        return isinstance(row, UnpairedMessage) or self._correlator.forget(row)
 
     def lacks_some(self, clients: Iterable[str]) -> None:
         self.info.client_names = dict.fromkeys(clients)

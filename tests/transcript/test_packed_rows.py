@@ -1,16 +1,22 @@
 """Findings of packed rows are those of rows that are kept as they are. Small blocks show this on captures of a few rows."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mcpspy.capture.file import reader
+from mcpspy.capture.file.format import header_line
 from mcpspy.capture.file.reader import read
+from mcpspy.capture.file.writer import Writer
 from mcpspy.cli.credential_search import CredentialSearch
-from mcpspy.transcript import packed_rows, transcribe
+from mcpspy.records import CLIENT, SERVER, Header, Open
+from mcpspy.transcript import block_compression, known_exchanges, packed_exchanges, packed_rows, transcribe
 from mcpspy.transcript.findings.rule import Unchecked
 from mcpspy.transcript.findings.run import all_findings
+from mcpspy.transcript.http import packed_transactions
+from mcpspy.transcript.http.transaction import Stream, Transaction
 from mcpspy.transcript.model import Exchange, Row, Transcript
 from tests.transcript.dialogue import spelled
 
@@ -23,6 +29,15 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed_rows, "BLOCK_ROWS", 3)
     monkeypatch.setattr(packed_rows, "NEWEST_ROWS", 0)
     monkeypatch.setattr(packed_rows, "MOST_NEWEST_ROWS", 0)
+    monkeypatch.setattr(packed_transactions, "BLOCK_TRANSACTIONS", 2)
+    monkeypatch.setattr(packed_transactions, "NEWEST_TRANSACTIONS", 0)
+    monkeypatch.setattr(packed_transactions, "MOST_NEWEST_TRANSACTIONS", 0)
+    monkeypatch.setattr(packed_transactions, "MAX_OPENINGS", 3)
+    monkeypatch.setattr(packed_transactions, "_RECENT", 1)
+    monkeypatch.setattr(packed_exchanges, "_BLOCK", 2)
+    monkeypatch.setattr(packed_exchanges, "_HELD", 1)
+    monkeypatch.setattr(block_compression, "PLAIN_BLOCKS", 2)
+    monkeypatch.setattr(known_exchanges, "_BLOCK_KEYS", 2)
     monkeypatch.setattr(transcribe, "LARGE_ROWS", 0)
     monkeypatch.setattr(transcribe, "LARGE_BYTES", 0)
     monkeypatch.setattr(reader, "_BATCH_BYTES", 700)
@@ -35,13 +50,15 @@ def checked(transcript: Transcript) -> tuple[Any, ...]:
 
 @pytest.mark.usefixtures("small_blocks")
 def test_packed_rows_have_the_findings_of_other_rows() -> None:
-    packed = 0
+    packed = of_http = 0
     for path in CAPTURES:
         plain = transcribe.transcribe(read(path), credentials=CredentialSearch())
         transcript = transcribe.transcribe(read(path), pack_rows=True, credentials=CredentialSearch())
         packed += isinstance(transcript.rows, packed_rows.PackedRows)
+        of_http += isinstance(transcript.captures[0].transactions, packed_transactions.PackedTransactions)
         assert checked(transcript) == checked(plain), path.name
     assert packed > 100
+    assert of_http > 100
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -74,7 +91,7 @@ def test_packed_rows_say_what_other_rows_say() -> None:
         if isinstance(row, Exchange):
             assert isinstance(other, Exchange)
             for message, own in zip(row.messages, other.messages, strict=True):
-                assert spelled(message)[1:] == spelled(own)[1:]
+                assert spelled(message)[1 : len(spelled(own))] == spelled(own)[1:]
     assert [packed[-1].at_ns, packed[0].at_ns] == [plain[-1].at_ns, plain[0].at_ns]
 
 
@@ -89,3 +106,75 @@ def test_rows_of_a_small_file_are_not_packed(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(transcribe, "LARGE_BYTES", least_bytes)
         rows = transcribe.transcribe(read(path), pack_rows=True).rows
         assert isinstance(rows, packed_rows.PackedRows) is is_packed
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_packed_transactions_say_what_other_transactions_say() -> None:
+    packed = 0
+    for path in (ROOT / "captures").glob("*.mcpspy"):
+        plain = transcribe.transcribe(read(path), with_findings=False).captures[0]
+        info = transcribe.transcribe(read(path), pack_rows=True, with_findings=False).captures[0]
+        if not isinstance(info.transactions, packed_transactions.PackedTransactions):
+            continue
+        packed += 1
+        assert list(info.transactions) == list(plain.transactions)
+        for taken in (info.transactions.values(), map(info.transactions.__getitem__, plain.transactions)):
+            for transaction, other in zip(taken, plain.transactions.values(), strict=True):
+                assert said(transaction) == said(other)
+        assert [*reversed(info.transactions.values())][-1].number == next(iter(plain.transactions))
+        assert {*info.streams} == {*plain.streams}
+        assert all(info.streams[stream] == opened for stream, opened in plain.streams.items())
+        assert all(info.transaction_of(stream) is not None for stream in plain.streams)
+    assert packed > 5
+
+
+def said(transaction: Transaction) -> tuple[object, ...]:
+    """Return what a transaction says, with its streams and its scope in place of their objects."""
+    streams = (transaction.request, transaction.response, *transaction.interim)
+    names = [name for name in Transaction.__struct_fields__ if name not in ("scope", "request", "response", "interim")]
+    scope = transaction.scope
+    return (
+        [member(transaction, name) for name in names],
+        (scope.kind, scope.session, scope.stream, scope.client),
+        [
+            stream and [member(stream, name) for name in (*Stream.__struct_fields__, "head", "raw_head", "number", "injected")]
+            for stream in streams
+        ],
+    )
+
+
+def member(of: Transaction | Stream, name: str) -> str:
+    """Spell a member, which may be a list or a tuple."""
+    value = getattr(of, name)
+    return repr([*value] if isinstance(value, list | tuple) else value)
+
+
+ASKED = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\\ud800"}}\n'
+ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}\n'
+
+
+def write_capture(path: Path, frames: list[tuple[int, bytes]]) -> None:
+    header = Header(capture_id="t", wall_ns=0, monotonic_ns=0, pid=1, tapped={"transport": "stdio", "argv": ["server"]})
+    writer = Writer(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600), header_line(header))
+    names = ((0, CLIENT, "stdin"), (1, SERVER, "stdout"), (2, SERVER, "stderr"))
+    writer(tuple(Open(at_ns=0, stream=stream, sender=sender, name=name) for stream, sender, name in names))
+    for at_ns, (stream, data) in enumerate(frames):
+        writer.frame(stream, at_ns, data)
+    writer.close(len(frames))
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_an_exchange_is_found_again_after_a_block_of_log_lines(tmp_path: Path) -> None:
+    path = tmp_path / "late.mcpspy"
+    write_capture(path, [(0, ASKED), (1, ANSWER), *[(2, b"working\n")] * 20, (1, ANSWER)])
+    transcript = transcribe.transcribe(read(path), pack_rows=True)
+    assert isinstance(transcript.rows, packed_rows.PackedRows)
+    assert [len(row.more_responses) for row in transcript.exchanges] == [1]
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_rows_with_half_a_character_stay_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "half.mcpspy"
+    write_capture(path, [(0, ASKED), (1, ANSWER), *[(2, b"working\n")] * 20])
+    transcript = transcribe.transcribe(read(path), pack_rows=True)
+    assert [row.target for row in transcript.exchanges] == ["\ud800"]

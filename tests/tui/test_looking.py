@@ -29,8 +29,8 @@ async def test_rows_and_the_detail_of_the_first_are_shown() -> None:
 async def test_rows_that_the_timeline_leaves_out_are_named_in_words() -> None:
     async with piloted(EVERYTHING) as shown:
         await shown.press("end")
-        await shown.until("· end of the capture")
-        assert "· server closed stderr" in shown.text
+        await shown.until("· the recording ended")
+        assert "· server closed a stream" in shown.text
 
 
 @piloting

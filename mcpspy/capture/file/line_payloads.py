@@ -37,8 +37,10 @@ class LinePayloads:
         "_counts",
         "_fd",
         "_firsts",
+        "_lines",
         "_mtime_ns",
         "_name",
+        "_near",
         "_next",
         "_offsets",
         "_recent",
@@ -59,6 +61,10 @@ class LinePayloads:
         self._next = 0
         self._recent: dict[int, list[bytes]] = {}
         """By block the payloads of its records."""
+        self._near: tuple[int, list[bytes]] = (0, [])
+        """The number of the first record of the block that was taken last, and its payloads."""
+        self._lines: tuple[int, list[bytes]] = (-1, [])
+        """The last block whose lines were taken, and these."""
         self.is_regular = True
         """False once a number has come again: then a record is not known by its number alone."""
 
@@ -84,39 +90,56 @@ class LinePayloads:
     def _is_next(self, first: int, offset: int) -> bool:
         return first == self._next and offset == self._offsets[-1] + self._sizes[-1] + 1
 
-    def holds(self, number: int, payload: bytes) -> bool:
-        """Return whether `payload` can be read again as that of record `number`."""
+    def position(self, number: int, part: bytes) -> int:
+        """Return where in the payload of record `number` this part of it begins; -1 if it cannot be read again as such."""
+        block = self._block_of(number)
+        return -1 if block < 0 else self.payload(number).find(part)
+
+    def _block_of(self, number: int) -> int:
+        """Return the block that has a record; -1 if none has."""
         block = bisect_right(self._firsts, number) - 1
-        if block < 0 or number - self._firsts[block] >= self._counts[block]:
-            return False
-        return self.payload(number) == payload
+        return block if block >= 0 and number - self._firsts[block] < self._counts[block] else -1
+
+    def record(self, number: int) -> Record | None:
+        """Read a record; None if it cannot be read again. Raises: what `payload` raises."""
+        block = self._block_of(number)
+        if block < 0:
+            return None
+        known, lines = self._lines
+        if known != block:
+            lines = self._data(block).split(b"\n")
+            self._lines = block, lines
+        record = self._record_of(lines[number - self._firsts[block]])
+        return record if record is not None and record.number == number else None
 
     def payload(self, number: int) -> bytes:
         """Read the payload of a record. Raises: CaptureError: if the file was changed; OSError."""
-        first, payloads = self.around(number)
+        first, payloads = self._near
+        if not 0 <= number - first < len(payloads):
+            block = bisect_right(self._firsts, number) - 1
+            known = self._recent.get(block)
+            if known is None:
+                if len(self._recent) == _RECENT:
+                    del self._recent[next(iter(self._recent))]
+                known = self._recent[block] = self._read(block)
+            first, payloads = self._near = self._firsts[block], known
         return payloads[number - first]
 
-    def around(self, number: int) -> tuple[int, list[bytes]]:
-        """Read the payload of a record and those next to it; the first of them is of the record with the number before them.
-
-        Raises: what `payload` raises.
-        """
-        block = bisect_right(self._firsts, number) - 1
-        payloads = self._recent.get(block)
-        if payloads is None:
-            if len(self._recent) == _RECENT:
-                del self._recent[next(iter(self._recent))]
-            payloads = self._recent[block] = self._read(block)
-        return self._firsts[block], payloads
-
     def _read(self, block: int) -> list[bytes]:
+        payloads = self._payloads(self._data(block))
+        if len(payloads) != self._counts[block]:
+            raise self._changed(block)
+        return payloads
+
+    def _data(self, block: int) -> bytes:
         size = self._sizes[block]
         data = read_at(self._fd, size, self._offsets[block])
-        if len(data) == size and os.fstat(self._fd).st_mtime_ns == self._mtime_ns:
-            payloads = self._payloads(data)
-            if len(payloads) == self._counts[block]:
-                return payloads
-        raise CaptureError(self._name, self._firsts[block] + 1, "the file was changed while it was read")
+        if len(data) != size or os.fstat(self._fd).st_mtime_ns != self._mtime_ns:
+            raise self._changed(block)
+        return data
+
+    def _changed(self, block: int) -> CaptureError:
+        return CaptureError(self._name, self._firsts[block] + 1, "the file was changed while it was read")
 
     def _payloads(self, data: bytes) -> list[bytes]:
         """Return the payloads of lines; empty for those that are no frames."""

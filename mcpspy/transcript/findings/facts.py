@@ -24,7 +24,8 @@ from .rule import Unchecked
 
 if TYPE_CHECKING:
     from ..offers.baseline import Baseline
-    from ..packed_rows import PackedRows, SelectedExchanges
+    from ..packed_exchanges import PackedExchanges
+    from ..packed_rows import FirstExchanges, PackedRows, SelectedExchanges
     from ..watching import OfExchanges, OfRows
     from .rule import Finding, Rule
 
@@ -113,16 +114,14 @@ class CaptureFacts(msgspec.Struct, eq=False):
     """Index of the answers by time; empty until `meanwhile` needs it."""
     logs: list[Log] | None = None
     """All lines on stderr; None until `meanwhile` needs them."""
-    written: list[tuple[int, bytes]] | None = None
-    """The last text of the server at each time, on stderr or in the place of a message; None until `meanwhile` needs it."""
     asked_ns: Mapping[Side, Sequence[int]] = {}
     """The times of each side's requests; empty until `meanwhile` needs them."""
     unanswered: list[Exchange] = []
     waiting: list[Exchange] = []
     """Exchanges that may still be answered, in a capture that is still being recorded."""
-    http: list[Exchange] = []
+    http: Exchanges = []
     """Exchanges whose requests came by HTTP."""
-    first_exchanges: dict[int, Exchange] = {}
+    first_exchanges: dict[int, Exchange] | FirstExchanges = {}
     """By the number of a transaction the first exchange that it carried a request of the client for."""
     requests: dict[MessageKey, Occurrences] = {}
     notifications: dict[MessageKey, Occurrences] = {}
@@ -134,9 +133,9 @@ class CaptureFacts(msgspec.Struct, eq=False):
     """Every `tools/call`."""
     unfinished: list[Exchange] = []
     """Exchanges whose result is not complete: input is required, or a task was made."""
-    errors: list[Exchange] = []
+    errors: list[Exchange] | PackedExchanges = []
     """Exchanges that ended in a JSON-RPC error."""
-    tool_errors: list[Exchange] = []
+    tool_errors: list[Exchange] | PackedExchanges = []
     """Exchanges whose result says that a tool failed."""
     cancelled: list[Exchange] = []
     """Exchanges that the requesting side gave up, by a notification or by closing the stream."""
@@ -203,6 +202,8 @@ class CaptureFacts(msgspec.Struct, eq=False):
         """List exchanges, which `exchange` takes in one by one. Return them by what rules look for."""
         kinds = ExchangesByKind(exchanges)
         self.exchanges.extend(exchanges)
+        if self.capture.transactions:
+            self.http.extend([exchange for exchange in exchanges if exchange.transaction is not None])
         self.calls.extend(kinds.calls)
         self.with_notifications.extend(kinds.with_notifications)
         return kinds
@@ -229,10 +230,8 @@ class CaptureFacts(msgspec.Struct, eq=False):
             if response.result_type is not None:
                 self.unfinished.append(row)
         transaction = row.transaction
-        if transaction is not None:
-            self.http.append(row)
-            if request.sender == CLIENT:
-                self.first_exchanges.setdefault(transaction.number, row)
+        if transaction is not None and request.sender == CLIENT:
+            self.first_exchanges.setdefault(transaction.number, row)
         method = request.method or ""
         key = (method, request.sender, request.revision, 0 if transaction is None else scope_key(transaction))
         seen = self.requests.get(key)
@@ -439,14 +438,16 @@ def scope_key(transaction: Transaction | None) -> ScopeKey:
 
 def agreed_revisions(facts: CaptureFacts) -> dict[ScopeKey, str]:
     """Give for each session of HTTP the revision that its handshake agreed on."""
-    agreed: dict[ScopeKey, str] = {}
-    for exchange in facts.initializes:
-        response, transaction = exchange.response, exchange.transaction
-        if transaction is None or response is None or not transaction.scope.session:
-            continue
-        if response.kind is Kind.RESULT and response.revision:
-            agreed[transaction.scope.session] = response.revision
-    return agreed
+    agreed = map(agreed_revision, facts.initializes)
+    return dict(session for session in agreed if session is not None)
+
+
+def agreed_revision(initialize: Exchange) -> tuple[str, str] | None:
+    """Return the session of HTTP that a handshake opened, and the revision that it agreed on."""
+    response, transaction = initialize.response, initialize.transaction
+    if transaction is None or response is None or not transaction.scope.session:
+        return None
+    return (transaction.scope.session, response.revision) if response.kind is Kind.RESULT and response.revision else None
 
 
 def _is_spelled_otherwise(request: Message, response: Message) -> bool:
@@ -506,6 +507,14 @@ class PackedFacts:
         facts.exchanges = rows.selected(lambda exchange: True)
         facts.calls = rows.selected(lambda exchange: exchange.request.method == CALL, MOST_CALLS)
         facts.with_notifications = rows.selected(lambda exchange: exchange.notifications)
+        from ..packed_exchanges import PackedExchanges
+
+        facts.errors, facts.tool_errors = PackedExchanges(rows), PackedExchanges(rows)
+        if rows.carriers is not None:
+            from ..packed_rows import FirstExchanges
+
+            facts.http = rows.selected(lambda exchange: True)
+            facts.first_exchanges = FirstExchanges(rows)
         self._classes = of_exchanges, of_rows
         self._watchers = Watchers(facts, transcript, of_exchanges, of_rows)
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ..http.transaction import Stream, Transaction
+    from ..number_map import NumberMap
     from .facts import CaptureFacts
     from .rule import Finding, Hit
 
@@ -90,31 +91,30 @@ class GatewaySigns:
         """Yield the hits; those that blame the server for a fault of delivery are doubted where a gateway may have made it."""
         for hit in hits:
             if hit.finding.culprit == SERVER and self._facts.capture.transactions:
-                transaction = self._by_record.get(hit.finding.number)
+                transaction = self._facts.capture.transactions.get(self._by_record[hit.finding.number])
                 yield hit if transaction is None else hit._replace(finding=self._doubted(hit.finding, transaction))
             else:
                 yield hit
 
     @cached_property
-    def _by_record(self) -> dict[int, Transaction]:
-        """Transactions by the records that a finding about delivery points at: heads, and requests of clients."""
+    def _by_record(self) -> NumberMap:
+        """The numbers of transactions by the records that a finding about delivery points at: heads, and requests of clients."""
+        from ..number_map import NumberMap  # hardly any capture has a fault of delivery
+
         transactions = self._facts.capture.transactions
-        by_record = {
-            exchange.request.number: transactions.get(exchange.transaction.scope.stream) or exchange.transaction
-            for exchange in self._facts.http
-            if exchange.transaction is not None
-        }
-        by_record |= {
-            exchange.cancelled.number: exchange.transaction
-            for exchange in self._facts.cancelled
-            if exchange.cancelled is not None
-            and exchange.transaction is not None
-            and _silent_ns(exchange.transaction) is not None
-        }
+        by_record = NumberMap()
+        for exchange in self._facts.http:
+            if exchange.transaction is not None:
+                stream = exchange.transaction.scope.stream
+                by_record[exchange.request.number] = stream if stream in transactions else exchange.transaction.number
+        for exchange in self._facts.cancelled:
+            cancelled, carrier = exchange.cancelled, exchange.transaction
+            if cancelled is not None and carrier is not None and _silent_ns(carrier) is not None:
+                by_record[cancelled.number] = carrier.number
         for transaction in transactions.values():
-            for stream in (transaction.request, transaction.response):
-                if stream is not None:
-                    by_record[stream.opened.number] = transaction
+            for opened in (transaction.request, transaction.response):
+                if opened is not None:
+                    by_record[opened.opened.number] = transaction.number
         return by_record
 
     @cached_property

@@ -4,14 +4,15 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Final
 
 from ...lazy_pattern import lazy_pattern
 from ...records import CLIENT, OTHER_SIDE, SERVER, Side
+from ..http.transaction import is_same
 from ..log_lines import error_line, unwrapped
 from ..model import Exchange, Kind, Log, UnpairedMessage
-from .answer_index import AnswerIndex
+from .answer_index import AnswerIndex, Requests
 from .facts import AnswerKey, CaptureFacts, scope_key
 from .timeout_signs import is_timeout
 from .words import call_name, quoted
@@ -92,17 +93,19 @@ def awaited(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Exchange 
     request = index.last_waiting(exchange.at_ns, until_ns) or index.last_waiting(exchange.at_ns, until_ns - _NO_TIME_NS)
     if request is None or (request.given_up_ns is not None and request.given_up_ns <= until_ns):
         return None
-    if request.transaction is None or request.transaction is exchange.transaction:
+    if request.transaction is None or is_same(request.transaction, exchange.transaction):
         return request
     return None if request.transaction.method == "POST" else request
 
 
 def written_words(facts: CaptureFacts, until_ns: int) -> str:
     """Quote the last line that the server had written by then, on stderr or in the place of a message."""
-    if facts.written is None:
-        facts.written = list(_written(facts))
-    at = bisect_right(facts.written, until_ns, key=itemgetter(0))
-    return f" The last line that it had written: {quoted(facts.written[at - 1][1])}" if at else " It had written nothing."
+    last: bytes | None = None
+    for at_ns, written in _written(facts):
+        if at_ns > until_ns:
+            break
+        last = written
+    return f" The last line that it had written: {quoted(last)}" if last is not None else " It had written nothing."
 
 
 def _written(facts: CaptureFacts) -> Iterator[tuple[int, bytes]]:
@@ -191,11 +194,16 @@ def held_up(facts: CaptureFacts, exchange: Exchange) -> Exchange | None:
 def _index(facts: CaptureFacts, sender: Side, exchange: Exchange) -> AnswerIndex:
     """Return the requests of one side. All indexes of a capture are made at the first question."""
     if not facts.answers:
-        by_key: dict[AnswerKey, list[Exchange]] = {}
+        by_key: dict[AnswerKey, Requests] = {}
+        take = getattr(facts.rows, "exchange", None)
         for row in facts.exchanges:
-            by_key.setdefault(_key(row.sender, row), []).append(row)
-        facts.answers = {key: AnswerIndex(rows) for key, rows in by_key.items()}
-    return facts.answers.get(_key(sender, exchange)) or AnswerIndex(())
+            key = _key(row.sender, row)
+            requests = by_key.get(key)
+            if requests is None:
+                requests = by_key[key] = Requests(take)
+            requests.append(row)
+        facts.answers = {key: AnswerIndex(requests) for key, requests in by_key.items()}
+    return facts.answers.get(_key(sender, exchange)) or AnswerIndex(Requests())
 
 
 def _key(sender: Side, exchange: Exchange) -> AnswerKey:

@@ -6,7 +6,7 @@ A record goes in; the rows that are new or changed come out. `decode` cuts bodie
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from ...records import CLIENT, SERVER, Close, Frame, Intercept, Note, Open
 from ...wire.json_spans import members, string
@@ -37,7 +37,9 @@ from .transaction import (
 )
 
 if TYPE_CHECKING:
+    from ..packed_rows import PackedRows, PayloadSource
     from .intercepted import InterceptedUnits
+    from .packed_transactions import PackedTransactions
 
 ENDPOINT: Final = "endpoint"
 KEEP_ALIVE: Final = "ping"
@@ -71,8 +73,8 @@ class TransactionAssembler:
     """
 
     __slots__ = (
-        "_calls", "_capture_info", "_correlator", "_half_closed", "_intercepted", "_keeps_frames", "_next_row", "_rows", "_scopes",
-        "_streams", "_transactions",
+        "_calls", "_capture_info", "_correlator", "_half_closed", "_intercepted", "_keeps_frames", "_next_row", "_packed", "_rows",
+        "_scopes", "_streams", "_transactions",
     )  # fmt: skip
 
     def __init__(
@@ -93,6 +95,7 @@ class TransactionAssembler:
         self._correlator = HttpCorrelator(capture_info, next_row, on_client_name)
         self._scopes = self._correlator.scopes
         self._intercepted: InterceptedUnits | None = None
+        self._packed: PackedTransactions | None = None
         self._streams: dict[int, _OpenStream] = {}
         self._transactions: dict[int, OpenTransaction] = {}
         self._half_closed: dict[int, OpenTransaction] = {}
@@ -199,6 +202,37 @@ class TransactionAssembler:
     def lacks_some(self) -> None:
         """Let it be known that there were exchanges before in the sessions so far: see `Correlator.lacks_some`."""
         self._scopes.lack_some()
+
+    def pack_with(self, rows: PackedRows, source: PayloadSource) -> None:
+        """Append to `rows` from now on, and have `pack` pack transactions, whose records can be read again."""
+        if self._packed is None:
+            from .packed_transactions import PackedTransactions
+
+            info = self._capture_info
+            self._rows = cast("list[Row]", rows)
+            self._packed = rows.carriers = PackedTransactions(info.transactions, info.streams, source)
+            info.transactions = cast("dict[int, Transaction]", self._packed)
+            info.streams = cast("dict[int, Open]", self._packed.streams)
+            self._correlator.keep_with(rows.keep)
+
+    def pack(self) -> None:
+        """Pack the transactions that are over."""
+        if self._packed is not None:
+            self._packed.pack(self._holds)
+
+    def forget(self, row: Exchange | UnpairedMessage) -> bool:
+        """Let go of a row that will be packed; False if it, or the transaction that carried it, may still change."""
+        if isinstance(row, Exchange):
+            transaction = row.transaction
+        else:
+            transaction = self._capture_info.transaction_of(row.message.stream)
+        if transaction is None or not transaction.over or self._holds(transaction):
+            return False
+        return isinstance(row, UnpairedMessage) or self._correlator.forget(row, transaction)
+
+    def _holds(self, transaction: Transaction) -> bool:
+        number = transaction.number
+        return number in self._transactions or number in self._half_closed or self._correlator.holds(transaction)
 
     def end(self) -> Sequence[Row]:
         """End all streams and transactions."""

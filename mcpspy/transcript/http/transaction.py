@@ -5,13 +5,13 @@ No messages are held: a message knows its stream, and a stream its transaction. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
 import msgspec
 
-from ...records import CLIENT, Close, Frame, Note, Open
+from ...records import CLIENT, SERVER, Close, Frame, Note, Open
 from .head import EVENT_STREAM, Head, read_head
 
 MAX_INJECTED_BYTES: Final = 500
@@ -122,9 +122,19 @@ class Stream(msgspec.Struct, eq=False, gc=False):
     kept: Sequence[Frame] = ()
 
     @property
+    def number(self) -> int:
+        """Its number in the capture."""
+        return self.opened.stream
+
+    @property
+    def raw_head(self) -> bytes:
+        """The bytes of its head."""
+        return self.opened.head
+
+    @property
     def head(self) -> Head:
         """Its head, read anew at each call."""
-        return read_head(self.opened.head)
+        return read_head(self.raw_head)
 
     @property
     def injected(self) -> bool:
@@ -205,3 +215,29 @@ class Transaction(msgspec.Struct, eq=False, gc=False):
     def duration_ns(self) -> int | None:
         """From its first byte to the end of its response; None while that goes on."""
         return None if self.ended_ns is None else self.ended_ns - self.at_ns
+
+
+def is_same(transaction: Transaction | None, other: Transaction | None) -> bool:
+    """Return whether two are one transaction, or both None. Where transactions are packed, one may come as several objects."""
+    if transaction is None or other is None:
+        return transaction is other
+    return transaction.number == other.number and transaction.capture == other.capture
+
+
+def is_usual(transaction: Transaction) -> bool:
+    """Return whether a transaction is over and shows nothing odd: a POST that the server answered with 200 or 202 to the end."""
+    response = transaction.response
+    if transaction.method != "POST" or transaction.status not in _USUAL_STATUSES or transaction.anomalies or response is None:
+        return False
+    close = response.close
+    is_whole = close is not None and close.by == SERVER and close.how == "eof"
+    return is_whole and not response.injected and "/.well-known/" not in transaction.target
+
+
+_USUAL_STATUSES: Final = (200, 202)
+
+
+def unusual(transactions: Mapping[int, Transaction]) -> Iterable[Transaction]:
+    """Return at least the transactions that are not usual, in their order. Where they are packed, most of the others are left out."""
+    select: Callable[[], Iterator[Transaction]] | None = getattr(transactions, "unusual", None)
+    return transactions.values() if select is None else select()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from heapq import merge
 from typing import TYPE_CHECKING, Any, Final
 
 from ....lazy_pattern import lazy_pattern
@@ -54,7 +55,7 @@ _may_be_placeholder = lazy_pattern(
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find placeholders among the arguments of failed calls."""
-    for call in sorted((*facts.errors, *facts.tool_errors), key=lambda call: call.row):
+    for call in merge(facts.errors, facts.tool_errors, key=lambda call: call.row):
         if call.method == "tools/call" and call.sender == CLIENT:
             yield from _in_call(call)
 

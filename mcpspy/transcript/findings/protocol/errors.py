@@ -61,9 +61,12 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     seen: set[int] = set()
     for exchange in facts.errors:
         message = exchange.response
-        if message is None or id(message) in seen:  # over HTTP one error may answer all requests of a transaction
+        if message is None:
             continue
-        seen.add(id(message))
+        if exchange.transaction is not None and exchange.transaction.request_messages > 1:
+            if id(message) in seen:  # one error may answer all requests of a transaction
+                continue
+            seen.add(id(message))
         code, words = member(message.error, "code"), member(message.error, "message")
         if type(code) is not int or not isinstance(words, str):
             missing = "no integer code" if type(code) is not int else "no message"

@@ -15,6 +15,7 @@ from ...mcp.codes import CLIENT_CAPABILITIES, INPUT_REQUIRED, TASK
 from ...mcp.methods import INPUT_REQUESTS, MAY_NEED_INPUT, TASKS, method_row
 from ...mcp.revisions import FIRST_MODERN
 from ...model import Exchange, Message
+from ..answer_index import Requests
 from ..facts import CaptureFacts
 from ..meanwhile import FOR_PEOPLE
 from ..rule import Hit, Severity, hit_in, protocol_rule
@@ -219,15 +220,21 @@ def _not_given(facts: CaptureFacts, asked: list[tuple[Exchange, Message]]) -> It
             left.append((exchange, response))
     if not left:
         return
-    sent = [row for row in facts.exchanges if row.sender == CLIENT]
-    retried_ns = {(row.method, row.request.target): row.at_ns for row in sent if _may_be_retry(row)}
-    clients = [facts.capture.client_of(row) for row in sent]
-    times = [row.at_ns for row in sent]
+    retried_ns: dict[tuple[str, str | None], int] = {}
+    by_client: dict[str, Requests] = {}
+    take = getattr(facts.rows, "exchange", None)
+    for row in facts.exchanges:
+        if row.sender != CLIENT:
+            continue
+        if _may_be_retry(row):
+            retried_ns[row.method, row.request.target] = row.at_ns
+        by_client.setdefault(facts.capture.client_of(row), Requests(take)).append(row)
     for exchange, response in left:
         if retried_ns.get((exchange.method, exchange.request.target), 0) > response.at_ns:
             continue  # a retry that fits several calls belongs to none
-        client, first = facts.capture.client_of(exchange), bisect_left(times, response.at_ns + PATIENCE_NS)
-        went_on = next((sent[at] for at in range(first, len(sent)) if clients[at] == client), None)
+        sent = by_client.get(facts.capture.client_of(exchange)) or Requests()
+        first = bisect_left(sent.times_ns, response.at_ns + PATIENCE_NS)
+        went_on = sent.exchange(first) if first < len(sent.rows) else None
         yield _left_open(exchange, response, went_on, end_ns - response.at_ns)
 
 

@@ -4,6 +4,7 @@ Equal secrets have equal pseudonyms, so a redacted cursor can be compared. Sourc
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 from ....records import CLIENT
@@ -76,7 +77,7 @@ def _unread(facts: CaptureFacts, lists: Mapping[ScopeKey, Exchange]) -> Iterator
     """Find tools that were called after these lists, whose next page nobody asked for."""
     for scope, exchange in lists.items():
         end = exchange.response
-        others = (*facts.errors, *facts.unanswered, *facts.waiting)
+        others = chain(facts.errors, facts.unanswered, facts.waiting)
         asked = any(other.method == _TOOLS_LIST and other.at_ns > exchange.at_ns and _scope(other) == scope for other in others)
         calls = [call for call in facts.calls if end is not None and call.at_ns > end.at_ns and _scope(call) == scope]
         if end is not None and calls and not asked:

@@ -9,7 +9,7 @@ from typing import Final
 from ....records import CLIENT, SERVER, Close
 from ....wire.body import WholeBody
 from ...http.head import LAST_EVENT_ID
-from ...http.transaction import Anomaly, ScopeKind, Stream, Transaction
+from ...http.transaction import Anomaly, ScopeKind, Stream, Transaction, unusual
 from ...model import Exchange
 from ..facts import CaptureFacts
 from ..gateway_signs import gateway_field
@@ -63,7 +63,7 @@ UNREAD_ANSWERS: Final = frozenset({OTHER_EVENT, "json-for-events"})
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find bodies and answers in the wrong form or place."""
-    for transaction in facts.capture.transactions.values():
+    for transaction in unusual(facts.capture.transactions):
         if transaction.response is not None and transaction.response.close is not None:
             yield from _short(facts, transaction, transaction.response, transaction.response.close)
         for anomaly in transaction.anomalies:
@@ -73,7 +73,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         own, response = exchange.transaction, exchange.response
         if own is None or own.response is None or response is None or exchange.sender != CLIENT:
             continue
-        is_in_own = response.stream == own.response.opened.stream
+        is_in_own = response.stream == own.response.number
         if is_in_own == (own.scope.kind is ScopeKind.STREAM):
             yield from _elsewhere(facts, exchange, own)
 
@@ -83,7 +83,7 @@ def _short(facts: CaptureFacts, transaction: Transaction, response: Stream, clos
     missing = close.extra.get("missing_bytes")
     if type(missing) is not int or close.by != SERVER or close.how != "abort" or response.injected:
         return
-    length, stream = response.head.get("content-length"), response.opened.stream
+    length, stream = response.head.get("content-length"), response.number
     is_whole = transaction.response_messages > 0 and all(unpaired.message.stream != stream for unpaired in facts.malformed)
     if not is_whole or response.opened.framing != WholeBody.name:
         return

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ....wire.framing import is_unended
+from ...http.transaction import is_same
 from ...message import Message
 from ...model import Exchange, UnpairedMessage
 from ..facts import CaptureFacts
@@ -158,4 +159,5 @@ def _is_due(facts: CaptureFacts, exchange: Exchange, piece: Message) -> bool:
     transaction, answering = exchange.transaction, facts.capture.transaction_of(piece.stream)
     if transaction is None or answering is None:
         return transaction is answering
-    return transaction is answering or (bool(transaction.scope.stream) and transaction.scope.stream == answering.scope.stream)
+    stream = transaction.scope.stream
+    return is_same(transaction, answering) or (bool(stream) and stream == answering.scope.stream)

@@ -54,7 +54,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     by_origin: dict[str, list[tuple[Transaction, Head]]] = {}
     for transaction in facts.capture.transactions.values():
         request = transaction.request
-        if request is not None and _ORIGIN in request.opened.head.lower():
+        if request is not None and _ORIGIN in request.raw_head.lower():
             head = request.head
             if _is_elsewhere(head):
                 by_origin.setdefault(head.get("origin"), []).append((transaction, head))

@@ -41,12 +41,14 @@ RULES: Final = (REPEATED_BY_GATEWAY,)
 
 _FIELDS: Final = frozenset({"via", "forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-real-ip"})
 """Fields of requests that gateways add."""
+_NAMES: Final = tuple(b"\n" + name.encode() for name in _FIELDS)
+_MOST_HEADS: Final = 4096
 _AT_ONCE_NS: Final = 1_000_000_000
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find copies of requests."""
-    by_row = {exchange.row: exchange for exchange in facts.http} if copies(facts) else {}
+    by_row = {exchange.row: exchange for exchange in facts.http if exchange.row in copies(facts)} if copies(facts) else {}
     for row, first in copies(facts).items():
         copy = by_row[row]
         gap_ns = copy.at_ns - first.at_ns
@@ -72,8 +74,16 @@ def copies(facts: CaptureFacts) -> Mapping[int, Exchange]:
 
 
 def _copies(facts: CaptureFacts) -> Iterator[tuple[int, Exchange]]:
+    """Yield copies with their firsts. Only requests whose ids come again are held, and none where no request shows a gateway."""
+    once: set[int] = set()
+    again: set[int] = set()
+    for exchange in facts.http if _shows_gateway(facts) else ():
+        key = _id_hash(exchange)
+        (again if key in once else once).add(key)
     firsts: dict[tuple[ScopeKey, str | None, str], Exchange] = {}
-    for exchange in facts.http:
+    for exchange in facts.http if again else ():
+        if _id_hash(exchange) not in again:
+            continue
         scope = scope_key(exchange.transaction)
         if not scope:
             continue  # the ids of two clients may be equal
@@ -83,6 +93,25 @@ def _copies(facts: CaptureFacts) -> Iterator[tuple[int, Exchange]]:
         here, before = exchange.transaction, first.transaction
         if here is not None and before is not None and here.connection != before.connection and before.status < HTTP_ERRORS:
             yield exchange.row, first
+
+
+def _id_hash(exchange: Exchange) -> int:
+    return hash((scope_key(exchange.transaction), exchange.request.id, exchange.sender))
+
+
+def _shows_gateway(facts: CaptureFacts) -> bool:
+    """Return whether a request may have a field of a gateway."""
+    without: set[bytes] = set()
+    for transaction in facts.capture.transactions.values():
+        head = b"" if transaction.request is None else transaction.request.raw_head
+        if head in without:
+            continue
+        lower = head.lower()
+        if any(name in lower for name in _NAMES):
+            return True
+        if len(without) < _MOST_HEADS:
+            without.add(head)
+    return False
 
 
 def _field(exchange: Exchange) -> str:

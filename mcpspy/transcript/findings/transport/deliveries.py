@@ -13,7 +13,7 @@ from ....records import CLIENT, SERVER
 from ....wire.jsonrpc import cut
 from ....wire.sse import parse
 from ...http.head import LAST_EVENT_ID
-from ...http.transaction import Stream, Transaction
+from ...http.transaction import Stream, Transaction, is_same
 from ...message import SEALED
 from ...model import Exchange, Kind, UnpairedMessage
 from ..facts import HANDSHAKE_METHODS, CaptureFacts, ScopeKey, scope_key
@@ -154,7 +154,7 @@ def _is_closed_well(stream: Stream | None) -> bool:
 
 
 def _is_of(exchange: Exchange, transaction: Transaction) -> bool:
-    if exchange.transaction is transaction:
+    if is_same(exchange.transaction, transaction):
         return True
     scope = scope_key(exchange.transaction)
     return bool(scope) and scope == scope_key(transaction) and transaction.method == "GET"

@@ -12,15 +12,17 @@ from typing import Final
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT
 from ...http.head import Head, decoded_value
-from ...http.transaction import ScopeKind, Stream
+from ...http.transaction import ScopeKind, Stream, Transaction
 from ...mcp.codes import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from ...mcp.fields import revision
 from ...mcp.methods import DISCOVER, INITIALIZE, NAMED_IN_HEADERS, method_rows
 from ...mcp.revisions import Era, era, position
 from ...model import Exchange, Kind
-from ..facts import CaptureFacts, agreed_revisions
+from ...watching import watched
+from ..facts import CaptureFacts
 from ..hits import hit_on_stream
 from ..rule import Hit, Severity, hit_in, protocol_rule
+from ..session_hits import SessionHits
 from ..words import quoted
 
 _MODERN: Final = "· revision 2026-07-28\n→ POST /mcp\n  Mcp-Method: tools/call\n  Mcp-Name: forecast\n"
@@ -106,14 +108,21 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             yield hit_in(MISSING_ENVELOPE, first.request, first.row, what, count=seen.count)
     yield from _without_revision(facts)
     yield from _duplicates(facts)
-    agreed = agreed_revisions(facts)
-    for exchange in facts.http:
-        transaction = exchange.transaction
-        if exchange.sender == CLIENT and transaction is not None and transaction.request is not None:
-            is_streamable = transaction.scope.kind is not ScopeKind.STREAM
-            session = transaction.scope.session
-            in_force = agreed.get(session) if session else None
-            yield from _fields(exchange, transaction.request, in_force, is_streamable=is_streamable)
+    if facts.capture.transactions:
+        yield from watched(facts, _session_hits).all(facts)
+
+
+def _session_hits() -> SessionHits:
+    return SessionHits(_of_request)
+
+
+WATCHERS: Final = (_session_hits,)
+
+
+def _of_request(exchange: Exchange, transaction: Transaction, agreed: str | None) -> Iterator[Hit]:
+    if transaction.request is not None:
+        is_streamable = transaction.scope.kind is not ScopeKind.STREAM
+        yield from _fields(exchange, transaction.request, agreed, is_streamable=is_streamable)
 
 
 def _without_revision(facts: CaptureFacts) -> Iterator[Hit]:
@@ -142,15 +151,15 @@ def _duplicates(facts: CaptureFacts) -> Iterator[Hit]:
     sound: set[bytes] = set()
     for transaction in facts.capture.transactions.values():
         for stream in (transaction.request, transaction.response):
-            if stream is None or stream.injected or stream.opened.head in sound:
+            if stream is None or stream.injected or stream.raw_head in sound:
                 continue
-            counts = _repeated(stream.opened.head)
+            counts = _repeated(stream.raw_head)
             for name, count in counts.items():
                 kind = "request" if stream is transaction.request else "response"
                 what = f"The field {name} comes {count} times in the {kind} of {transaction.method} {transaction.target}."
                 yield hit_on_stream(DUPLICATE_HEADER, facts, transaction, stream, what, stream.opened.sender, group=name)
             if not counts and len(sound) < _SENT_HEADS:
-                sound.add(stream.opened.head)
+                sound.add(stream.raw_head)
 
 
 def _repeated(head: bytes) -> dict[str, int]:
@@ -162,11 +171,11 @@ def _repeated(head: bytes) -> dict[str, int]:
 
 
 def _fields(exchange: Exchange, request: Stream, agreed: str | None, *, is_streamable: bool) -> Iterator[Hit]:
-    raw = request.opened.head.lower()
+    raw = request.raw_head.lower()
     is_modern = exchange.era is Era.MODERN
     if not is_modern and agreed is None and b"\nmcp-method:" not in raw and b"\nmcp-name:" not in raw:
         return
-    if _repeated(request.opened.head):
+    if _repeated(request.raw_head):
         return
     head = request.head
     version = head.get(_VERSION.lower())

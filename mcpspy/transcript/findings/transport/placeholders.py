@@ -87,7 +87,7 @@ def unfilled_field(transaction: Transaction) -> Unfilled | None:
     """Return a header field of a request that should hold a credential and does not; None if there is none."""
     if transaction.request is None:
         return None
-    for match in _fields.finditer(transaction.request.opened.head):
+    for match in _fields.finditer(transaction.request.raw_head):
         words = _unfilled(match["value"][:_MAX_BYTES].decode("latin-1"))
         if words:
             return Unfilled(match["name"].decode("latin-1"), words)

@@ -12,7 +12,7 @@ from typing import Final, Unpack
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ...http.head import wait_ns
-from ...http.transaction import ScopeKind, Stream, Transaction
+from ...http.transaction import ScopeKind, Stream, Transaction, unusual
 from ...mcp.methods import OPENINGS
 from ...model import HTTP_ERRORS, HTTP_FAILURES, Exchange, Kind, Outcome
 from ..facts import CaptureFacts
@@ -158,7 +158,7 @@ class _ServedPaths:
         """The paths that a redirect of a message names, where a client comes with GET and without the message."""
         self.first_session_ns = given_out_ns(facts)
         self.refused_tokens: set[tuple[str, str]] = set()
-        self.well_known = [other for other in facts.capture.transactions.values() if "/.well-known/" in other.target]
+        self.well_known = [other for other in unusual(facts.capture.transactions) if "/.well-known/" in other.target]
         for transaction in facts.capture.transactions.values():
             if not _is_of_mcp(transaction):
                 continue
@@ -174,10 +174,9 @@ class _ServedPaths:
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find refused requests."""
-    transactions = facts.capture.transactions.values()
     refused = [
         transaction
-        for transaction in transactions
+        for transaction in unusual(facts.capture.transactions)
         if transaction.status >= HTTP_ERRORS and _is_of_mcp(transaction) and not _is_expected(facts, transaction)
     ]
     if not refused:
@@ -186,7 +185,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     unreadable = {unpaired.message.stream for unpaired in facts.malformed}
     for transaction in refused:
         request, response = transaction.request, transaction.response
-        if request is not None and response is not None and request.opened.stream not in unreadable:
+        if request is not None and response is not None and request.number not in unreadable:
             yield from _refusal(facts, requests, transaction, response)
     yield from _early_retries(facts, refused)
 

@@ -4,22 +4,25 @@ Nothing is found over HTTP+SSE, which has rules of its own. Source: MCP specific
 basic/transports/streamable-http of 2026-07-28.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ...http.head import EVENT_STREAM, LAST_EVENT_ID
-from ...http.transaction import ScopeKind, Transaction
+from ...http.transaction import ScopeKind, Transaction, unusual
 from ...mcp.blocks import member
 from ...mcp.codes import HTTP_STATUSES, METHOD_NOT_FOUND, MODERN_CODES
 from ...mcp.fields import revision
 from ...mcp.revisions import Era, era
 from ...model import HTTP_REDIRECTS, Exchange, Kind, Outcome
+from ...watching import watched
 from ..facts import CaptureFacts, ScopeKey, agreed_revisions
 from ..hits import hit_on_stream
 from ..protocol.answers import NOTIFICATION_ANSWERED
 from ..rule import Hit, Severity, hit_in, protocol_rule
+from ..session_hits import SessionHits
 from ..words import call_name, quoted
 from .redirects import lossy_redirects
 from .sessions import asks_for_stream
@@ -122,13 +125,9 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         return
     agreed = agreed_revisions(facts)
     yield from _error_statuses(facts)
-    modern_targets: set[str] = set()
-    for exchange in facts.first_exchanges.values():
-        transaction = exchange.transaction
-        if transaction is not None and _is_streamable(exchange, transaction, agreed):
-            yield from _media_types(exchange, transaction)
-            if exchange.era is Era.MODERN:
-                modern_targets.add(transaction.target)
+    first_requests = watched(facts, _FirstRequests)
+    yield from first_requests.hits.all(facts)
+    modern_targets = first_requests.modern_targets
     unreadable = {unpaired.message.stream for unpaired in facts.malformed}
     for transaction in transactions.values():
         if transaction.request is None or (transaction.response is not None and transaction.response.injected):
@@ -137,6 +136,32 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             yield from _notification_answer(facts, transaction, agreed, unreadable)
         yield from _removed(facts, transaction, modern_targets)
     yield from _no_streams(facts, modern_targets)
+
+
+class _FirstRequests:
+    """Hits about the first request in each POST, and the targets of those of the modern era."""
+
+    def __init__(self) -> None:
+        self.hits = SessionHits(self._of_request)
+        self.modern_targets: set[str] = set()
+        self._last = 0, 0
+
+    def feed(self, exchanges: Iterable[Exchange]) -> None:
+        self.hits.feed(exchanges)
+
+    def _of_request(self, exchange: Exchange, transaction: Transaction, agreed: str | None) -> Iterator[Hit]:
+        (number, row), self._last = self._last, (transaction.number, exchange.row)
+        if number == transaction.number and row < exchange.row:
+            return
+        if transaction.scope.kind is not ScopeKind.STREAM and (
+            agreed is not None or revision(exchange.request.raw) is not None
+        ):
+            yield from _media_types(exchange, transaction)
+            if exchange.era is Era.MODERN:
+                self.modern_targets.add(transaction.target)
+
+
+WATCHERS: Final = (_FirstRequests,)
 
 
 def _no_streams(facts: CaptureFacts, modern_targets: set[str]) -> Iterator[Hit]:
@@ -148,7 +173,7 @@ def _no_streams(facts: CaptureFacts, modern_targets: set[str]) -> Iterator[Hit]:
     posted = {transaction.target for transaction in facts.capture.transactions.values() if transaction.request_messages}
     endpoints = posted - modern_targets - redirected if posted else {_own_target(facts)}
     refused: dict[tuple[str, str], list[Transaction]] = {}
-    for transaction in facts.capture.transactions.values():
+    for transaction in unusual(facts.capture.transactions):
         response, target = transaction.response, transaction.target
         if response is None or response.injected or transaction.status != _OK or transaction.is_stream:
             continue
@@ -189,27 +214,22 @@ def _own_target(facts: CaptureFacts) -> str:
     return f"/{url.partition('://')[2].partition('/')[2]}" if url else ""
 
 
-def _is_streamable(exchange: Exchange, transaction: Transaction, agreed: Mapping[ScopeKey, str]) -> bool:
-    if transaction.scope.kind is ScopeKind.STREAM:
-        return False
-    return transaction.scope.session in agreed or revision(exchange.request.raw) is not None
-
-
 def _error_statuses(facts: CaptureFacts) -> Iterator[Hit]:
     """Find errors with a wrong status, only from a server that speaks the modern era: others answer it in ways of their own."""
-    errors = [
+    errors = (
         exchange
         for exchange in facts.errors
         if exchange.era is Era.MODERN and exchange.transaction is not None and exchange.sender == CLIENT
-    ]
-    if not errors or not any(_is_modern_result(exchange) for exchange in facts.http):
+    )
+    first = next(errors, None)
+    if first is None or not any(_is_modern_result(exchange) for exchange in facts.http):
         return
-    for exchange in errors:
+    for exchange in chain((first,), errors):
         transaction, response = exchange.transaction, exchange.response
         if transaction is None or response is None or transaction.is_stream or transaction.scope.kind is ScopeKind.STREAM:
             continue
         stream = transaction.response
-        if stream is None or stream.injected or response.stream != stream.opened.stream:
+        if stream is None or stream.injected or response.stream != stream.number:
             continue
         code = member(response.error, "code")
         if type(code) is not int or transaction.status in _GATEKEEPERS or revision(exchange.request.raw) is None:
@@ -230,7 +250,7 @@ def _is_modern_result(exchange: Exchange) -> bool:
 
 def _media_types(exchange: Exchange, transaction: Transaction) -> Iterator[Hit]:
     assert transaction.request is not None
-    fields = _accepts.findall(transaction.request.opened.head.lower())
+    fields = _accepts.findall(transaction.request.raw_head.lower())
     accept = b",".join(fields).decode("latin-1")
     missing = [name for name in _TYPES if not _takes(accept, name)]
     if missing and (fields or (transaction.status == _NOT_ACCEPTABLE and exchange.outcome is not Outcome.PROBE)):
@@ -262,7 +282,7 @@ def _notification_answer(
     if response is None or request is None or transaction.number in facts.first_exchanges or not transaction.request_messages:
         return
     scope, status = transaction.scope, transaction.status
-    if scope.kind is not ScopeKind.SESSION or scope.session not in agreed or request.opened.stream in unreadable:
+    if scope.kind is not ScopeKind.SESSION or scope.session not in agreed or request.number in unreadable:
         return
     if not _OK <= status < HTTP_REDIRECTS or (status == _ACCEPTED and not response.body_bytes):
         return
@@ -276,7 +296,7 @@ def _removed(facts: CaptureFacts, transaction: Transaction, modern_targets: set[
     """Find methods other than POST, and resumed streams, at an endpoint of the modern era, which has neither."""
     request, method, target = transaction.request, transaction.method, transaction.target
     assert request is not None
-    resumes = b"\nlast-event-id:" in request.opened.head.lower()
+    resumes = b"\nlast-event-id:" in request.raw_head.lower()
     if target not in modern_targets or (method == "POST" and not resumes):
         return
     if method == "POST":

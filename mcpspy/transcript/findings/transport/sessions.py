@@ -10,7 +10,7 @@ from typing import Final, Unpack
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ...http.head import EVENT_STREAM, SESSION
-from ...http.transaction import ScopeKind, Transaction
+from ...http.transaction import ScopeKind, Transaction, is_same
 from ...mcp.fields import revision
 from ...mcp.methods import DISCOVER, INITIALIZE
 from ...mcp.revisions import Era
@@ -302,8 +302,10 @@ def _lost_session(facts: CaptureFacts, transaction: Transaction, exchange: Excha
 def _sent_name(facts: CaptureFacts, transaction: Transaction) -> str:
     """Name what a POST brought that is no request: a notification, if it was one."""
     for (method, _, _, _), use in facts.notifications.items():
-        if isinstance(use.first, UnpairedMessage) and facts.capture.transaction_of(use.first.message.stream) is transaction:
-            return method
+        if isinstance(use.first, UnpairedMessage):
+            carrier = facts.capture.transaction_of(use.first.message.stream)
+            if is_same(carrier, transaction):
+                return method
     return f"{transaction.method} {transaction.target}"
 
 
@@ -343,7 +345,7 @@ def lacks_session(transaction: Transaction, exchange: Exchange | None, first_ns:
     is_due = asks_for_stream(transaction) or (
         transaction.request_messages > 0 and transaction.scope.kind is not ScopeKind.STREAM
     )
-    return is_due and _SESSION_FIELD not in request.opened.head.lower()
+    return is_due and _SESSION_FIELD not in request.raw_head.lower()
 
 
 def _modern_session(facts: CaptureFacts, transaction: Transaction) -> Iterator[Hit]:
@@ -355,13 +357,13 @@ def _modern_session(facts: CaptureFacts, transaction: Transaction) -> Iterator[H
     exchange, request, response = facts.first_exchanges.get(transaction.number), transaction.request, transaction.response
     if exchange is None or request is None:
         return
-    names_session = _SESSION_FIELD in request.opened.head.lower()
+    names_session = _SESSION_FIELD in request.raw_head.lower()
     if exchange.era is Era.MODERN:
         if names_session and revision(exchange.request.raw) is not None:
             what = f"{exchange.method}, under {exchange.revision}, names a session."
             yield _hit(MODERN_SESSION, facts, transaction, what, CLIENT, group="client")
         speaks_it = exchange.response is not None and exchange.response.kind is Kind.RESULT
-        if speaks_it and response is not None and not response.injected and _SESSION_FIELD in response.opened.head.lower():
+        if speaks_it and response is not None and not response.injected and _SESSION_FIELD in response.raw_head.lower():
             what = f"The response to {exchange.method}, under {exchange.revision}, names a session."
             yield _hit(MODERN_SESSION, facts, transaction, what, SERVER, group="one")
 

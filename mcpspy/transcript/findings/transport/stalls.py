@@ -135,16 +135,19 @@ def _half_lines(facts: CaptureFacts) -> Iterator[Hit]:
 
 def _ends_ns(facts: CaptureFacts) -> dict[tuple[int, int], int]:
     """Return when the messages ended that came in two pieces, by their stream and their first byte."""
-    rows = [row for row in facts.rows if row.capture == facts.capture.index]
-    exchanges = [row for row in rows if isinstance(row, Exchange)]
-    messages = [row.message for row in rows if isinstance(row, UnpairedMessage)]
-    for row in exchanges:
-        messages += [row.request, *([] if row.response is None else [row.response]), *row.notifications]
-    return {
-        (message.stream, message.first_ns): message.at_ns
-        for message in messages
-        if message.first_ns < message.at_ns and not is_unended(message.flaws)
-    }
+    unpaired: dict[tuple[int, int], int] = {}
+    paired: dict[tuple[int, int], int] = {}
+    for row in facts.rows:
+        if row.capture != facts.capture.index or not isinstance(row, Exchange | UnpairedMessage):
+            continue
+        if isinstance(row, Exchange):
+            ends_ns, messages = paired, [row.request, row.response, *row.notifications]
+        else:
+            ends_ns, messages = unpaired, [row.message]
+        for message in messages:
+            if message is not None and message.first_ns < message.at_ns and not is_unended(message.flaws):
+                ends_ns[message.stream, message.first_ns] = message.at_ns
+    return unpaired | paired
 
 
 def _waited(facts: CaptureFacts, first_ns: int, came_ns: int | None) -> str:

@@ -201,7 +201,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         for anomaly in transaction.anomalies:
             yield from _anomaly(facts, transaction, anomaly)
         request = transaction.request
-        if request is not None and b"\ndpop:" in request.opened.head.lower():
+        if request is not None and b"\ndpop:" in request.raw_head.lower():
             what = "A request has a DPoP proof."
             yield hit_on_stream(DPOP_PROOF, facts, transaction, request, what, "mcpspy", group="one")
     if not facts.capture.is_model:

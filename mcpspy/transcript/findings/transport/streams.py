@@ -9,7 +9,7 @@ from typing import Final
 
 from ....records import CLIENT, SERVER
 from ...http.head import EVENT_STREAM
-from ...http.transaction import Stream, Transaction
+from ...http.transaction import Stream, Transaction, unusual
 from ...model import HTTP_ERRORS, HTTP_FAILURES
 from ..facts import CaptureFacts
 from ..gateway_signs import gateway_field
@@ -148,7 +148,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         response = transaction.response
         if response is None or response.injected:
             continue
-        if response.opened.framing == "sse" or EVENT_STREAM.encode() in response.opened.head.lower():
+        if response.opened.framing == "sse" or EVENT_STREAM.encode() in response.raw_head.lower():
             yield from _beginning(facts, transaction, response)
             yield from _break_off(facts, transaction, response, missed_ns.get(transaction.number, 0))
         elif response.first_ns is not None and response.first_ns - response.at_ns in _NAGLE_NS:
@@ -210,7 +210,7 @@ def held_back(response: Stream | None, made_late: str) -> tuple[str, str]:
 def _unopened(facts: CaptureFacts) -> Iterator[Hit]:
     """Find streams whose head did not come while POSTs were answered, so that the server was alive."""
     heads_ns: list[int] | None = None
-    for transaction in facts.capture.transactions.values():
+    for transaction in unusual(facts.capture.transactions):
         if transaction.response is not None or not asks_for_stream(transaction) or transaction.request is None:
             continue
         until_ns = facts.capture.last_ns + facts.capture.shift_ns if transaction.left_ns is None else transaction.left_ns
@@ -315,7 +315,7 @@ def _missed_ns(facts: CaptureFacts) -> dict[int, int]:
     """Return by stream of HTTP+SSE the time of the last POST to the endpoint that it announced, if that was refused."""
     return {
         transaction.scope.stream: transaction.at_ns
-        for transaction in facts.capture.transactions.values()
+        for transaction in unusual(facts.capture.transactions)
         if transaction.scope.stream and transaction.method == "POST" and HTTP_ERRORS <= transaction.status < HTTP_FAILURES
     }
 
