@@ -145,6 +145,19 @@ async def test_hostile_strings_are_harmless_on_the_screen() -> None:
 
 
 @piloting
+async def test_hostile_strings_are_harmless_in_all_that_a_key_opens() -> None:
+    transcript = hostile_scene("\x1b[2J[bold]x[/] \u202e").transcript
+    async with piloted(transcript, size=(120, 40)) as shown:
+        for row in transcript.rows[:3]:
+            for key in ("y", "e", "d", "g", "r", "x", "f", "s", "p", "l", "question_mark"):
+                await shown.press(key)
+                assert not dangerous(shown.text.replace("\n", "")), (row, key)
+                await shown.press("escape")
+            shown.terminal.recordings.display = False
+            await shown.press("down")
+
+
+@piloting
 async def test_a_screen_of_ascii_gets_ascii() -> None:
     transcript = hostile_scene("天気").transcript
     async with piloted(transcript, letters=ascii_letters) as shown:
