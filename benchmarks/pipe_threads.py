@@ -1,4 +1,4 @@
-"""What a round trip of 200 bytes costs with a thread for each pipe, as on Windows, against `poll`.
+"""The cost of a round trip of 200 bytes with a thread for each pipe, as on Windows, against `poll`.
 
     taskset -c 0 .venv/bin/python -m benchmarks.pipe_threads --rounds 6
 
