@@ -129,7 +129,8 @@ def _list(old: list[Recording]) -> None:
     for recording in old[:MAX_LISTED]:
         when = wall_time(last_ns(recording)).strftime("%Y-%m-%d %H:%M")
         labels = ", ".join(safe_text(capture.label) for capture in recording.entries)
-        click.echo(f"{when}  {size(size_bytes(recording)):>8}  {safe_text(recording.client)}: {labels}")
+        client = f"{safe_text(recording.client)}: " if recording.client else ""
+        click.echo(f"{when}  {size(size_bytes(recording)):>8}  {client}{labels}")
     if len(old) > MAX_LISTED:
         click.echo(f"… {counted(len(old) - MAX_LISTED, 'more recording')}")
 
