@@ -114,6 +114,8 @@ class CaptureFacts(msgspec.Struct, eq=False):
     """Index of the answers by time; empty until `meanwhile` needs it."""
     logs: list[Log] | None = None
     """All lines on stderr; None until `meanwhile` needs them."""
+    written: list[tuple[int, bytes]] | None = None
+    """The last text of the server at each time, on stderr or in the place of a message; None until `meanwhile` needs it."""
     asked_ns: Mapping[Side, Sequence[int]] = {}
     """The times of each side's requests; empty until `meanwhile` needs them."""
     unanswered: list[Exchange] = []

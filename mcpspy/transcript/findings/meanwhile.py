@@ -4,7 +4,7 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from ...lazy_pattern import lazy_pattern
@@ -100,12 +100,10 @@ def awaited(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Exchange 
 
 def written_words(facts: CaptureFacts, until_ns: int) -> str:
     """Quote the last line that the server had written by then, on stderr or in the place of a message."""
-    last: bytes | None = None
-    for at_ns, written in _written(facts):
-        if at_ns > until_ns:
-            break
-        last = written
-    return f" The last line that it had written: {quoted(last)}" if last is not None else " It had written nothing."
+    if facts.written is None:
+        facts.written = list(_written(facts))
+    at = bisect_right(facts.written, until_ns, key=itemgetter(0))
+    return f" The last line that it had written: {quoted(facts.written[at - 1][1])}" if at else " It had written nothing."
 
 
 def _written(facts: CaptureFacts) -> Iterator[tuple[int, bytes]]:
