@@ -82,8 +82,9 @@ mac: .venv/.tested
 windows: .venv/.tested
 	PYTHONPATH=tests/systems MCPSPY_TESTED_SYSTEM=win32 $(BIN)/pytest -n $(WORKERS) --dist worksteal --timeout-method thread \
 	  -m "not npm and not debian and not soak" tests/systems tests/platform tests/live/stdio tests/live/http \
-	  tests/live/mock/test_stdio.py tests/capture/file tests/cli/mock tests/cli/replay tests/cli/test_check.py \
-	  tests/cli/test_list.py tests/cli/test_prune.py tests/cli/test_verify.py tests/cli/test_web.py $(PYTEST_ARGS)
+	  tests/live/mock/test_stdio.py tests/live/upstream tests/capture/file tests/cli/mock tests/cli/replay \
+	  tests/cli/test_check.py tests/cli/test_list.py tests/cli/test_prune.py tests/cli/test_verify.py tests/cli/test_web.py \
+	  tests/cli/test_wrap.py tests/setup/test_clients.py tests/setup/test_homes.py tests/setup/test_edit.py $(PYTEST_ARGS)
 
 # An editable install makes it, and goes on without a compiler: then this fails.
 mcpspy/speedups.abi3.so: mcpspy/speedups.c hatch_build.py | .venv/.tested

@@ -36,7 +36,7 @@ MermaidReader = Callable[[list[str]], list[dict[str, Any]]]
 
 load_hypothesis_profile(current_tier())
 
-for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+for number in (getattr(signal, name) for name in ("SIGHUP", "SIGINT", "SIGQUIT") if hasattr(signal, name)):
     # A script's background job or `nohup` has us ignore these, all that we start would too, and the tests send them.
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)

@@ -24,6 +24,8 @@ _WARDEN: Final = "import subprocess, sys; sys.stdin.buffer.read(1) or subprocess
 
 _servers: dict[int, tuple[str, subprocess.Popen[bytes]]] = {}
 _ended: list[tuple[int, int]] = []
+_ending: list[subprocess.Popen[bytes]] = []
+"""The programs that end servers, as long as they run: nobody waits for them."""
 
 
 def spawn(argv: Sequence[str]) -> tuple[int, int, int, int, int, int, OSError | None]:
@@ -68,14 +70,16 @@ def running() -> list[tuple[int, str]]:
 
 def end_tree(pid: int) -> None:
     """End a process and all below it."""
+    _ending[:] = [ending for ending in _ending if ending.poll() is None]
     try:
-        subprocess.Popen(
+        ending = subprocess.Popen(
             _taskkill(pid),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             creationflags=_NO_WINDOW,
         )
+        _ending.append(ending)
     except OSError:
         if pid in _servers:
             _servers[pid][1].kill()  # it alone

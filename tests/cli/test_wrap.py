@@ -25,7 +25,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A made-up home folder, in which no client has a file yet; one works in a project in it."""
     folder = tmp_path / "home"
     (folder / "project" / ".git").mkdir(parents=True)
-    monkeypatch.setenv("HOME", str(folder))
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(folder))
     monkeypatch.chdir(folder / "project")
     for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "CLINE_MCP_SETTINGS_PATH"):
         monkeypatch.delenv(name, raising=False)

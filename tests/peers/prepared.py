@@ -8,12 +8,12 @@ tests have such a process ready (tests/preparing.py); where none of our ancestor
 import marshal
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator
-from socket import AF_UNIX, send_fds, socket
 
 STREAMS = 3
-NOT_PASSED_ON = {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGPIPE}
+NOT_PASSED_ON = {getattr(signal, name, 0) for name in ("SIGKILL", "SIGSTOP", "SIGCHLD", "SIGPIPE")}  # of which Windows has none
 
 
 def address(owner: int) -> bytes:
@@ -32,8 +32,10 @@ def _ancestors() -> Iterator[int]:
             return
 
 
-def _connected() -> socket | None:
-    connection = socket(AF_UNIX)
+def _connected() -> socket.socket | None:
+    if not hasattr(socket, "AF_UNIX"):
+        return None
+    connection = socket.socket(socket.AF_UNIX)
     for pid in _ancestors():
         try:
             connection.connect(address(pid))
@@ -44,13 +46,13 @@ def _connected() -> socket | None:
     return None
 
 
-def _go_on_as_a_copy(connection: socket) -> None:
+def _go_on_as_a_copy(connection: socket.socket) -> None:
     encodings = [(stream.encoding, stream.errors) for stream in (sys.stdin, sys.stdout, sys.stderr)]
     request = marshal.dumps((sys.argv, sys.path, os.getcwd(), dict(os.environ), encodings))
     for number in signal.valid_signals() - NOT_PASSED_ON:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda number, _: connection.sendall(bytes([number])))
-    send_fds(connection, [len(request).to_bytes(4, "big")], range(STREAMS))
+    socket.send_fds(connection, [len(request).to_bytes(4, "big")], range(STREAMS))
     connection.sendall(request)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for fd in range(STREAMS):

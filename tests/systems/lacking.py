@@ -24,6 +24,9 @@ TCP_INFO = "only Linux tells what a peer has acknowledged"
 TLS = "Python's TLS reports a reset as an end, and nothing else tells of it on Windows"
 RLIMIT = "there is no limit of descriptors on Windows but that of select"
 
+HTTP_SERVERS = "mcpspy wrap changes no HTTP servers on Windows"
+UNPLAYED = "this starts mcpspy without what plays Windows"
+
 LACKING: dict[str, dict[str, str] | str] = {
     "live/stdio/test_control.py": UNIX_SOCKETS,
     "live/stdio/test_pump.py": BY_HAND,
@@ -86,6 +89,28 @@ LACKING: dict[str, dict[str, str] | str] = {
     "live/mock/test_stdio.py": {"test_a_signal_ends": SIGNALS, "test_it_ends_when_nobody_reads_it": NO_HANG_UP},
     "cli/show/test_follow.py": {"test_a_reader_that_goes_away": NO_HANG_UP},
     "cli/replay/test_replay.py": {"test_a_replay_that_is_stopped": SIGNALS},
+    "cli/test_wrap.py": {
+        "test_all_servers_of_all_clients": HTTP_SERVERS,
+        "test_a_file_of_every_client": HTTP_SERVERS,
+        "test_a_dry_run_changes_nothing": HTTP_SERVERS,
+        "test_reserved_ports_that_cannot": HTTP_SERVERS,
+        "test_the_reserved_ports_are_private": HTTP_SERVERS,
+        "test_the_ports_that_are_shown": HTTP_SERVERS,
+        "test_a_server_that_is_logged_in_to": HTTP_SERVERS,
+        "test_secrets_in_arguments_and_urls": HTTP_SERVERS,
+        "test_several_that_wrap_at_once": HTTP_SERVERS,
+        "test_several_files_are_one_list": HTTP_SERVERS,
+        "test_some_servers_are_chosen": HTTP_SERVERS,
+        "test_ended_at_a_question": HTTP_SERVERS,
+        "a_fifo": DESCRIPTORS,
+        "test_the_own_server_is_added": UNPLAYED,
+        "test_the_own_server_whose_mcpspy_is_gone": UNPLAYED,
+    },
+    "live/upstream/test_stdio.py": {
+        "gets_sigterm": SIGNALS,
+        "test_what_a_server_leaves": NO_TREE,
+        "test_it_is_in_a_session": "Windows has no sessions of processes",
+    },
     "live/mock/test_pass_through.py": {
         "test_a_signal_ends": SIGNALS,
         "test_what_a_server_writes_to_its_stderr_at_its_end": SIGNALS,
