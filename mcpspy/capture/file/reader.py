@@ -89,14 +89,8 @@ class CaptureRecords:
         return self._payloads
 
     def batches(self) -> Iterator[list[Record | FrameLine]]:
-        """Yield the records of some bytes at a time, plain frames as the lines that they are on. Raises: CaptureError; OSError."""
-        reader = Reader(self._name, self._payloads)
-        with self._opened or self._open() as file:
-            while chunk := file.read(_BATCH_BYTES):
-                yield reader.feed_lines(chunk)
-                if self._progress is not None:
-                    self._progress(len(chunk))
-        yield [*reader.close()]
+        """Return the records of some bytes at a time, plain frames as the lines that they are on. Raises: CaptureError; OSError."""
+        return _batches(self._opened, self._open, Reader(self._name, self._payloads), self._progress)
 
     def __iter__(self) -> Iterator[Record]:
         if self._records is None:
@@ -107,6 +101,20 @@ class CaptureRecords:
 
     def __next__(self) -> Record:
         return next(iter(self))
+
+
+def _batches(  # knows no CaptureRecords: then a file of which only the header is taken is closed at once, by no garbage collector
+    opened: AbstractContextManager[BinaryIO] | None,
+    make: Callable[[], AbstractContextManager[BinaryIO]],
+    reader: Reader,
+    progress: Callable[[int], None] | None,
+) -> Iterator[list[Record | FrameLine]]:
+    with opened or make() as file:
+        while chunk := file.read(_BATCH_BYTES):
+            yield reader.feed_lines(chunk)
+            if progress is not None:
+                progress(len(chunk))
+    yield [*reader.close()]
 
 
 def _is_sealed(line: bytes) -> bool:

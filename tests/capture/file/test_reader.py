@@ -1,7 +1,9 @@
 """Tests of damaged files: sound lines are read, the others become damage in their place, and nothing else is ever raised."""
 
+import gc
 import io
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from zlib import crc32
@@ -17,6 +19,7 @@ from mcpspy.errors import CaptureError
 from mcpspy.records import Close, Damage, Frame, Header, Note, Record, Unknown
 from tests.capture.making import closes, header, lines, opens, talk
 from tests.capture.strategies import cut
+from tests.conftest import ROOT
 from tests.tiers import Tier
 
 WHOLE = lines([*opens(), *talk(), Frame(0, 3_500, 3_500, b"\xff\x00\n"), *closes()])
@@ -278,3 +281,13 @@ def test_read_names_the_file_it_cannot_use(tmp_path: Path) -> None:
 def test_the_crc_is_that_of_zlib() -> None:
     body, _, crc = LINES[1].rpartition(b',"crc":"')
     assert int(crc[:8], 16) == crc32(body)
+
+
+def test_a_file_of_which_only_the_header_is_taken_is_closed_without_the_garbage_collector() -> None:
+    gc.disable()
+    try:
+        before = os.listdir("/dev/fd")
+        assert isinstance(next(iter(read(ROOT / "captures" / "everything.mcpspy"))), Header)
+        assert os.listdir("/dev/fd") == before
+    finally:
+        gc.enable()
