@@ -22,7 +22,8 @@ def without_click(verb: str, arguments: list[str]) -> dict[str, Any] | None:
     takes_words = WITHOUT_CLICK[verb]
     if usual is None or (usual[1] and not takes_words):
         return None
-    return {**usual[0], "since": None} | ({takes_words: usual[1]} if takes_words else {})
+    left_out = {"since": None} if verb != "tui" else {}
+    return usual[0] | left_out | ({takes_words: usual[1]} if takes_words else {})
 
 
 def by_click(verb: str, arguments: list[str]) -> dict[str, Any] | None:
