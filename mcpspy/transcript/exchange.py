@@ -3,7 +3,7 @@
 Structs without garbage collection and not frozen, for the reasons that `model` gives. Only `transcript/` assigns to them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import msgspec
 
@@ -14,7 +14,7 @@ from .mcp.revisions import Era
 from .message import CALLED, Kind, Message
 from .outcome import HTTP_ERRORS, HTTP_FAILURES, HTTP_REDIRECTS, NO_ANSWERS, Outcome
 
-__all__ = ["Exchange", "ForwardedCall", "UnpairedMessage"]
+__all__ = ["Exchange", "ForwardedCall", "UnpairedMessage", "shared_answer"]
 
 
 class Exchange(msgspec.Struct, eq=False, gc=False, array_like=True, tag="exchange"):
@@ -204,3 +204,14 @@ class UnpairedMessage(msgspec.Struct, eq=False, gc=False, array_like=True, tag="
     def at_ns(self) -> int:
         """The time at which its last byte was read."""
         return self.message.at_ns
+
+
+def shared_answer(exchange: Exchange) -> Hashable | None:
+    """Return what tells an answer from all others, if its transaction carried several requests; None if it answers no other.
+
+    Over HTTP one error may answer all requests of a transaction. Each of their rows has it, not always as the same object.
+    """
+    response, transaction = exchange.response, exchange.transaction
+    if response is None or transaction is None or transaction.request_messages < 2:
+        return None
+    return response.capture, response.number, response.id, response.raw

@@ -13,13 +13,13 @@ Every `at_ns` is on the transcript's clock: nanoseconds since the first capture 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
 from ..records import Exit, Header, Open, Record
-from .exchange import Exchange, ForwardedCall, UnpairedMessage
+from .exchange import Exchange, ForwardedCall, UnpairedMessage, shared_answer
 from .http.transaction import Transaction
 from .llm.model_call import ModelCall
 from .message import Kind, Message
@@ -227,18 +227,17 @@ class Transcript(msgspec.Struct, eq=False, dict=True):
     def messages(self) -> list[Message]:
         """Every message once, malformed ones included, in the order of time."""
         messages: list[Message] = []
-        shared: set[int] = set()
+        shared: set[Hashable] = set()
         for row in self.rows:
             if isinstance(row, Exchange):
                 messages.append(row.request)
                 messages.extend(row.notifications)
                 messages.extend(row.partials)
                 messages.extend(row.more_responses)
-                response = row.response
-                if response is not None and id(response) not in shared:
-                    messages.append(response)
-                    if row.transaction is not None:  # over HTTP one error may answer all requests of a transaction
-                        shared.add(id(response))
+                if row.response is not None and (answer := shared_answer(row)) not in shared:
+                    messages.append(row.response)
+                    if answer is not None:
+                        shared.add(answer)
             elif isinstance(row, UnpairedMessage):
                 messages.append(row.message)
         return sorted(messages, key=lambda message: (message.at_ns, message.capture, message.number))

@@ -7,14 +7,14 @@ duration that was measured. Only tokens are estimated (`cost`).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
 from ...records import CLIENT, SERVER, Side
 from ..calls.call import Call
-from ..exchange import ForwardedCall
+from ..exchange import ForwardedCall, shared_answer
 from ..mcp.fields import code_of
 from ..model import CaptureInfo, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
 from ..phases import Lifecycle
@@ -255,7 +255,7 @@ class _CaptureCounter:
         self._forwarded: dict[int, ForwardedCall] = {}
         self._logs: list[int] = []
         self._sent: dict[Side, int] = {CLIENT: 0, SERVER: 0}
-        self._counted: set[int] = set()
+        self._counted: set[Hashable] = set()
         self._messages = self._unmatched = self._malformed = 0
 
     def feed(self, row: Row, forwarded: ForwardedCall | None) -> None:
@@ -324,7 +324,7 @@ class _CaptureCounter:
     def _exchange(self, row: Exchange) -> None:
         request, response = row.request, row.response
         self._count(request)
-        if response is not None and not (row.transaction is not None and self._was_counted(response)):
+        if response is not None and not self._was_counted(row):
             self._count(response)
         for message in row.more_responses:
             self._count(message)
@@ -349,11 +349,13 @@ class _CaptureCounter:
         self._messages += 1
         self._sent[message.sender] += message.size
 
-    def _was_counted(self, response: Message) -> bool:
-        """Return whether an answer was counted before: over HTTP one error may answer all requests of a transaction."""
-        was_counted = id(response) in self._counted
-        self._counted.add(id(response))
-        return was_counted
+    def _was_counted(self, row: Exchange) -> bool:
+        """Return whether an answer was counted before, with another request that it answers."""
+        answer = shared_answer(row)
+        if answer is None or answer in self._counted:
+            return answer is not None
+        self._counted.add(answer)
+        return False
 
     def _calls(self, side: Side, tokens: dict[str, int]) -> list[CallNumbers]:
         """Return the calls of one side by method, some of them with numbers by target."""

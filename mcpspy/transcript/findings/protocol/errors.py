@@ -1,8 +1,9 @@
 """Findings about JSON-RPC errors: their members and their codes."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any, Final
 
+from ...exchange import shared_answer
 from ...mcp.blocks import member
 from ...mcp.codes import ERROR_CODES, IMPLEMENTATION_CODES, MODERN_CODES, REQUEST_CANCELLED
 from ...mcp.revisions import Era
@@ -58,15 +59,15 @@ _KNOWN: Final = {*ERROR_CODES, REQUEST_CANCELLED, -32801, -32802, -32803}
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find malformed errors, and errors with undefined codes or codes of another revision."""
-    seen: set[int] = set()
+    seen: set[Hashable] = set()
     for exchange in facts.errors:
         message = exchange.response
         if message is None:
             continue
-        if exchange.transaction is not None and exchange.transaction.request_messages > 1:
-            if id(message) in seen:  # one error may answer all requests of a transaction
+        if (shared := shared_answer(exchange)) is not None:
+            if shared in seen:
                 continue
-            seen.add(id(message))
+            seen.add(shared)
         code, words = member(message.error, "code"), member(message.error, "message")
         if type(code) is not int or not isinstance(words, str):
             missing = "no integer code" if type(code) is not int else "no message"
