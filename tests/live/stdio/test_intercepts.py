@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -204,6 +205,7 @@ class Channel:
 
     def __init__(self, *texts: str) -> None:
         self.records: list[Record] = []
+        self._ends: dict[int, int] = {}
         self.ready = Readiness()
         self.done: list[str] = []
         self._bell, ringer = os.pipe()
@@ -220,6 +222,7 @@ class Channel:
         source, ours = os.pipe()
         reads, target = os.pipe()
         os.set_blocking(reads, False)
+        self._ends |= {end: os.fstat(end).st_ino for end in (source, target)}
         pump = InterceptingPump(
             number, source, target, writer=writer, reader=SERVER if writer == CLIENT else CLIENT, framing=Lines(),
             sink=self.records.extend, ready=self.ready, begin_ns=0, on_change=lambda: None,
@@ -256,6 +259,10 @@ class Channel:
     def close(self) -> None:
         for fd in self._fds:
             os.close(fd)
+        for fd, pipe in self._ends.items():  # a pump closes its target itself if it gets to its end
+            with suppress(OSError):
+                if os.fstat(fd).st_ino == pipe:
+                    os.close(fd)
 
 
 SCENARIO = st.lists(
