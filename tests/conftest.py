@@ -19,7 +19,7 @@ import pytest
 
 from tests.deadlines import DEADLINE_S
 from tests.preparing import ready
-from tests.systems.lacking import WINDOWS, reason
+from tests.systems.lacking import TESTED_SYSTEM, reason
 from tests.tiers import Tier, current_tier, load_hypothesis_profile
 
 ROOT = Path(__file__).parents[1]
@@ -232,7 +232,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("data_path")
         if "current_tier" in vars(getattr(item, "module", item)):  # what its parameters depend on
             item.add_marker("tiered")
-        if WINDOWS and (why := reason(item.path.relative_to(Path(__file__).parent).as_posix(), item.name)):
+        if TESTED_SYSTEM != "linux" and (why := reason(item.path.relative_to(Path(__file__).parent).as_posix(), item.name)):
             item.add_marker(pytest.mark.skip(reason=why))
         for fixture, mark in MARK_OF_FIXTURE.items():
             if fixture in getattr(item, "fixturenames", ()):
