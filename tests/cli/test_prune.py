@@ -59,7 +59,7 @@ def test_a_dry_run_says_what_would_go_and_removes_nothing(store: Path) -> None:
     old = recorded(store, "old", age_days=40)
     done = run("prune", "--older-than", "30d", "--dry-run")
     assert (done.returncode, old.exists()) == (0, True)
-    assert done.stdout.endswith("  old\n")
+    assert done.stdout.endswith(" old\n")
     assert "would be deleted; nothing was deleted" in done.stderr
 
 
