@@ -96,6 +96,7 @@ def measure_export(folder: Path, messages: int, rounds: int) -> None:
 
 def make_store(home: Path, captures: int, messages: int) -> None:
     """Make a store with captures and columns."""
+    home.mkdir()
     whole = home / "whole.mcpspy"
     mixed_capture(whole, messages)
     cost(["export", "parquet", str(whole), "-o", str(home / "one")], str(home))
@@ -173,7 +174,7 @@ def main() -> None:
         if "large" in what:
             measure_export(Path(folder), options.large, 1)
         if "recipes" in what:
-            measure_recipes(Path(folder), options.captures, MESSAGES_EACH, options.rounds)
+            measure_recipes(Path(folder) / "store", options.captures, MESSAGES_EACH, options.rounds)
 
 
 if __name__ == "__main__":
