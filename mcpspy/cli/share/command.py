@@ -18,6 +18,7 @@ from ...platform.files import BINARY
 from ...records import Record
 from ...sharing.excerpt import Excerpt
 from ...views.store.leaks import CaptureLeaks
+from ...views.text.escape import safe_text
 from ...views.text.units import counted
 from ..by_click.types import WhatCommand
 from ..progress import ReadingProgress, reading
@@ -197,11 +198,26 @@ def _copied(copier: Copier, original: Original, path: str, excerpt: Excerpt | No
     return shared
 
 
+_REPLACED: Final = {
+    "authorization": ("authorization", "authorizations"),
+    "cookie": ("cookie", "cookies"),
+    "dpop": ("DPoP proof", "DPoP proofs"),
+    "json-path": ("value selected by --path", "values selected by --path"),
+    "key": ("password or key", "passwords or keys"),
+    "path": ("part of a URL's path", "parts of a URL's path"),
+    "personal": ("personal detail", "personal details"),
+    "session": ("session id", "session ids"),
+    "token": ("token", "tokens"),
+    "userinfo": ("login in a URL", "logins in a URL"),
+    "value": ("known value", "known values"),
+}
+"""The words for each kind of replacement, for one and for several."""
+
+
 def report_copy(shared: ShareResult) -> None:
     """Say on stderr what was replaced."""
-    total = shared.counts.total()
-    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(shared.counts.items()))
-    replaced = f"{counted(total, 'pseudonym')} ({kinds})" if total else "no secret was found"
+    kinds = ", ".join(counted(count, *_REPLACED.get(kind, (kind,))) for kind, count in sorted(shared.counts.items()))
+    replaced = f"replaced by pseudonyms: {safe_text(kinds)}" if kinds else "no secret was found"
     say(f"mcpspy: {shared.path}: {counted(shared.records, 'record')}, {replaced}")
     if shared.unread:
         say(f"mcpspy: {counted(shared.unread, 'body', 'bodies')} could not be read; only the length is kept")

@@ -115,7 +115,7 @@ def test_no_secret_gets_into_a_test_or_the_capture_beside_it(tmp_path: Path) -> 
     assert ran.returncode == 0
     (copy,) = (tmp_path / "captures").iterdir()
     assert f"mcpspy: {copy}: " in ran.stderr
-    assert "pseudonyms (" in ran.stderr
+    assert "replaced by pseudonyms: " in ran.stderr
     texts = [
         (tmp_path / "test_shop.py").read_text(),
         copy.read_text(),
