@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import pyarrow as pa
@@ -96,7 +97,7 @@ class ColumnFiles:
         writer = self._writers.get(table)
         if writer is None:
             temporary = self._temporary(table)
-            os.makedirs(os.path.dirname(temporary), mode=0o700, exist_ok=True)
+            _make_private(os.path.dirname(temporary))
             os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
             writer = self._writers[table] = pq.ParquetWriter(temporary, schema, compression="zstd", **_encodings(schema))
         return writer
@@ -115,8 +116,14 @@ def _encodings(schema: pa.Schema) -> dict[str, Any]:
     return {"use_dictionary": repeated, "column_encoding": dict.fromkeys(numbers, "DELTA_BINARY_PACKED")}
 
 
+def _make_private(folder: str) -> None:
+    """Make a folder that only its owner can open, and in the same way those that it is in."""
+    if folder and not os.path.isdir(folder):
+        _make_private(os.path.dirname(folder))
+        with suppress(FileExistsError):  # another export was faster
+            os.mkdir(folder, 0o700)
+
+
 def _remove(path: str) -> None:
-    try:
+    with suppress(FileNotFoundError):
         os.unlink(path)
-    except FileNotFoundError:
-        pass

@@ -71,6 +71,15 @@ def test_columns_that_were_deleted_are_made_again(store: Path) -> None:
     assert run("query", "SELECT file FROM captures").stdout.split() == ["file", "time.mcpspy"]
 
 
+def test_only_the_owner_of_a_store_can_open_its_columns(store: Path) -> None:
+    (store / "captures").mkdir(parents=True)
+    copy(CAPTURES / "time.mcpspy", store / "captures")
+    run("query", "SELECT 1")
+    columns = store / "columns"
+    assert {path.stat().st_mode & 0o777 for path in (columns, *columns.rglob("*")) if path.is_dir()} == {0o700}
+    assert {path.stat().st_mode & 0o777 for path in columns.rglob("*") if path.is_file()} == {0o600}
+
+
 def test_columns_with_and_without_payloads_can_be_asked_together(tmp_path: Path) -> None:
     folder = str(tmp_path / "columns")
     run("export", "parquet", str(CAPTURES / "time.mcpspy"), "-o", folder, "--payloads")
