@@ -1,18 +1,18 @@
-"""Rows of one table to Arrow record batches, some thousand at a time.
+"""Rows of one table to Arrow record batches, some thousand at a time. Values wait in a list for each column.
 
 A value that its column cannot hold does not raise: a number becomes the nearest that fits, half a character becomes `?`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from .schema import STRINGS, TABLES, TableColumn, arrow_schema
 
-BATCH_ROWS: Final = 10_000
+BATCH_ROWS: Final = 5_000
 _LARGEST: Final = 2**63 - 1
 
 Values: TypeAlias = tuple[Any, ...]
@@ -31,47 +31,56 @@ class TextMask(Protocol):
 
 
 class TableBatches:
-    """The rows of one table. `feed` and `close` hand batches to the sink."""
+    """The rows of one table, column by column. `feed`, `extend` and `close` hand batches to the sink."""
 
-    __slots__ = ("_columns", "_mask", "_name", "_schema", "_sink", "count", "rows")
+    __slots__ = ("_columns", "_kept", "_mask", "_name", "_schema", "_sink", "count")
 
     def __init__(self, name: str, sink: Sink, mask: TextMask, *, payloads: bool) -> None:
         self._name = name
         self._sink = sink
         self._mask = mask
-        self._columns = TABLES[name].kept(payloads=payloads)
+        self._kept = TABLES[name].kept(payloads=payloads)
         self._schema = arrow_schema(name, payloads=payloads)
-        self.rows: list[Values] = []
-        """The rows that wait; who appends here looks after `BATCH_ROWS`."""
+        self._columns: list[list[Any]] = [[] for _ in TABLES[name].columns]
         self.count = 0
 
     def feed(self, row: Values) -> None:
         """Add a row."""
-        self.rows.append(row)
-        if len(self.rows) >= BATCH_ROWS:
-            self.flush()
+        for column, value in zip(self._columns, row, strict=True):
+            column.append(value)
+        self._flush_if_many()
+
+    def extend(self, columns: Sequence[Iterable[Any]]) -> None:
+        """Add the rows that these columns make. Of a column that is not written, none are needed."""
+        for column, values in zip(self._columns, columns, strict=True):
+            column.extend(values)
+        self._flush_if_many()
 
     def close(self) -> None:
         """Hand over the rest."""
-        if self.rows:
-            self.flush()
+        if self._columns[0]:
+            self._flush()
 
-    def flush(self) -> None:
-        """Hand over the rows so far, of which there is at least one."""
-        columns = list(zip(*self.rows, strict=True))
+    def _flush_if_many(self) -> None:
+        if len(self._columns[0]) >= BATCH_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
         arrays = [
-            self._array(column, list(columns[at]), field.type)
-            for (at, column), field in zip(self._columns, self._schema, strict=True)
+            self._array(column, self._columns[at], field.type)
+            for (at, column), field in zip(self._kept, self._schema, strict=True)
         ]
-        self.count += len(self.rows)
-        self.rows.clear()
+        self.count += len(self._columns[0])
+        for values in self._columns:
+            values.clear()
         self._sink(self._name, pa.RecordBatch.from_arrays(arrays, schema=self._schema))
 
     def _array(self, column: TableColumn, values: list[Any], arrow_type: pa.DataType) -> pa.Array:
-        if column.is_text and column.type == STRINGS:
-            values = [self._mask.texts(list(value)) if value else value for value in values]
-        elif column.is_text:
-            values = self._mask.texts(values)
+        if column.is_text and any(values):
+            if column.type == STRINGS:
+                values = [self._mask.texts(list(value)) if value else value for value in values]
+            else:
+                values = self._mask.texts(values)
         try:
             return pa.array(values, arrow_type)
         except (OverflowError, UnicodeEncodeError, pa.ArrowInvalid):

@@ -92,6 +92,8 @@ class ColumnFiles:
     def _write(self, table: str) -> None:
         group = self._groups.pop(table)
         self._writer(table, group[0].schema).write_table(pa.Table.from_batches(group), row_group_size=GROUP_ROWS)
+        group.clear()
+        pa.default_memory_pool().release_unused()  # which else keeps as much again as a group takes
 
     def _writer(self, table: str, schema: pa.Schema) -> pq.ParquetWriter:
         writer = self._writers.get(table)

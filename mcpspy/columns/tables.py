@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Final
 
 from ..transcript.model import CaptureInfo, Exchange, ModelCall, Row, Transcript, UnpairedMessage
 from ..transcript.watching import watched_rows
-from .batches import BATCH_ROWS, Sink, TableBatches, TextMask
+from .batches import Sink, TableBatches, TextMask
 from .call_rows import CallRows
 from .capture_rows import (
     Peers,
@@ -23,6 +24,9 @@ from .schema import TABLES
 
 BATCH_BYTES: Final = 8_000_000
 """Payloads of this size are handed over, however few they are."""
+
+ROWS_AT_ONCE: Final = 200
+"""So many rows become columns together, or with payloads one: it may be large."""
 
 
 class CaptureTables:
@@ -116,33 +120,41 @@ class RowTables:
 
     def feed(self, rows: Iterable[Row]) -> None:
         """Take the next rows, which do not change any more."""
+        left = iter(rows)
+        while some := list(islice(left, ROWS_AT_ONCE if self._payload is None else 1)):
+            self._feed(some)
+
+    def _feed(self, rows: list[Row]) -> None:
         info = self._transcript.captures[0]
         began_ns = 0 if info.header is None else info.header.wall_ns
         if self._made is None:
             self._made = CallRows(self._capture_id, info, began_ns, self._payload)
-        add_messages, call = self._made.add_messages, self._made.call
-        messages, calls, peers = self._messages.rows, self._calls.rows, self.peers
-        for row in rows:
-            if isinstance(row, Exchange):
-                add_messages(row, messages)
-                calls.append(call(row))
-                if not peers.is_done or peers.client_version is None:
-                    peers.feed(row)
-            elif isinstance(row, UnpairedMessage):
-                add_messages(row, messages)
-            elif isinstance(row, ModelCall):
+        with_messages = [row for row in rows if isinstance(row, Exchange | UnpairedMessage)]
+        exchanges = [row for row in with_messages if isinstance(row, Exchange)]
+        if with_messages:
+            self._messages.extend(self._made.messages(with_messages))
+        if exchanges:
+            self._calls.extend(self._made.calls(exchanges))
+        for exchange in exchanges if not self.peers.is_done or self.peers.client_version is None else ():
+            self.peers.feed(exchange)
+        for row in rows if len(rows) > len(with_messages) else ():
+            if isinstance(row, ModelCall):
                 self._models.feed(model_call_row(self._capture_id, row, info, began_ns, self._payload))
-            else:
-                continue
-            if self._payload is not None:
-                self._held_bytes += _payload_bytes(row)
-            if len(messages) >= BATCH_ROWS or self._held_bytes >= BATCH_BYTES:
-                self._held_bytes = 0
-                for table in (self._messages, self._calls, self._models):
-                    table.close()
+        if self._payload is not None:
+            self._hold(sum(map(_payload_bytes, rows)))
+
+    def _hold(self, payload_bytes: int) -> None:
+        """Note that tables got payloads of this size, and hand them over if there are many."""
+        self._held_bytes += payload_bytes
+        if self._held_bytes >= BATCH_BYTES:
+            self._held_bytes = 0
+            for table in (self._messages, self._calls, self._models):
+                table.close()
 
 
-def _payload_bytes(row: Exchange | UnpairedMessage | ModelCall) -> int:
+def _payload_bytes(row: Row) -> int:
     if isinstance(row, ModelCall):
         return len(row.payload)
-    return sum(len(message.raw) for message in (row.messages if isinstance(row, Exchange) else (row.message,)))
+    if isinstance(row, UnpairedMessage):
+        return len(row.message.raw)
+    return sum(len(message.raw) for message in row.messages) if isinstance(row, Exchange) else 0

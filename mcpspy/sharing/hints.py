@@ -38,7 +38,7 @@ _long_words: Final = LongWords(LETTERS_AND_DIGITS + b"+", 20)
 
 def may_tell(data: bytes) -> bool:
     """Return whether a payload, or several together, may tell a secret."""
-    names = {piece[piece.rfind(b'"') + 1 :] for piece in data.split(b'":')}
+    names = {piece.rpartition(b'"')[2] for piece in set(data.split(b'":'))}
     if b'" :' in data:
         names.update(_spaced_names.findall(data))
     if any(map(_is_telling, names)) or (_VALUE in names and may_assign(data)):
@@ -47,7 +47,9 @@ def may_tell(data: bytes) -> bool:
         return True
     if b"-" in data and b"--" in data and may_assign(data):
         return True
-    return (b"@" in data and b"://" in data) or (b"-" in data and any(option in data for option in _OPTIONS))
+    if b"@" in data and b"://" in data:
+        return True
+    return b"-" in data and (b" -" in data or b'"-' in data) and any(option in data for option in _OPTIONS)
 
 
 @lru_cache(10_000)

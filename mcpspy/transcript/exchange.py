@@ -4,6 +4,7 @@ Structs without garbage collection and not frozen, for the reasons that `model` 
 """
 
 from collections.abc import Hashable, Sequence
+from typing import Final
 
 import msgspec
 
@@ -11,10 +12,14 @@ from ..records import Side
 from .http.transaction import Transaction
 from .mcp.methods import LISTEN
 from .mcp.revisions import Era
-from .message import CALLED, Kind, Message
+from .message import CALLED, ERROR, Message
 from .outcome import HTTP_ERRORS, HTTP_FAILURES, HTTP_REDIRECTS, NO_ANSWERS, Outcome
 
 __all__ = ["Exchange", "ForwardedCall", "UnpairedMessage", "shared_answer"]
+
+
+_OK: Final = Outcome.OK
+"""The outcome of nearly all, which is asked for often: `ERROR` of `message` says why it has a name."""
 
 
 class Exchange(msgspec.Struct, eq=False, gc=False, array_like=True, tag="exchange"):
@@ -112,9 +117,9 @@ class Exchange(msgspec.Struct, eq=False, gc=False, array_like=True, tag="exchang
             return Outcome.CANCELLED
         if self.left_ns is not None and self.left_ns < response.at_ns:
             return Outcome.CANCELLED
-        if response.kind is Kind.ERROR:
+        if response.kind is ERROR:
             return Outcome.ERROR
-        return Outcome.TOOL_ERROR if response.is_error else Outcome.OK
+        return Outcome.TOOL_ERROR if response.is_error else _OK
 
     @property
     def duration_ns(self) -> int | None:
@@ -157,7 +162,7 @@ def was_refused(exchange: Exchange) -> bool:
         return False
     if exchange.response is None:
         return exchange.over or exchange.cancelled is not None or exchange.left_ns is not None
-    return exchange.response.kind is Kind.ERROR
+    return exchange.response.kind is ERROR
 
 
 class ForwardedCall(msgspec.Struct, eq=False, frozen=True):
