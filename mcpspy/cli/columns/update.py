@@ -6,6 +6,7 @@ A capture that cannot be read is a row too, with the reason: of a thousand captu
 import gc
 import os
 from collections.abc import Collection, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
 
 from ...capture.store.columns import FILE_EXTENSION, ColumnKey, column_key, column_path, remove_columns
@@ -14,10 +15,12 @@ from ...columns.files import LAST, ColumnFiles, files_of, state_in
 from ...columns.tables import CaptureTables
 from ...errors import CaptureError
 from ...index.file import identity
+from ...transcript.block_compression import kept_in
 from ...transcript.findings.run import all_findings
 from ...transcript.model import Transcript
 from ...transcript.watching import OfRows
 from ..transcripts import CaptureSelection, header_of, transcript_of
+from .block_file import BlockFile
 from .known import KnownFiles, written_by
 from .masks import ShareMask
 
@@ -68,7 +71,8 @@ def update(
         if state is not None and state_in(column_path(folder, LAST, key)) == state:
             unchanged += 1
         else:
-            problem = _write(path, folder, key, state, ShareMask(store_key), payloads=payloads)
+            with closing(BlockFile()) as blocks, kept_in(blocks):
+                problem = _write(path, folder, key, state, ShareMask(store_key), payloads=payloads)
             unnamed = column_key(None, os.path.basename(path))
             if key != unnamed:
                 remove_columns(folder, unnamed)  # of the time before its header was there
