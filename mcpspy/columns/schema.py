@@ -5,9 +5,10 @@ A change of a name, a type or a meaning raises `VERSION`; a new column does not.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 VERSION: Final = 1
 
@@ -217,6 +218,8 @@ TABLES: Final = {
 
 def arrow_schema(table: str, *, payloads: bool) -> pa.Schema:
     """Return the Arrow schema of a table."""
+    import pyarrow as pa  # here, for a query does without it
+
     types = {
         STRING: pa.string(),
         INTEGER: pa.int64(),

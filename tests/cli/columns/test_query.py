@@ -1,6 +1,8 @@
 """`mcpspy query`, as a user calls it, over a store and over a folder of columns."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from shutil import copy, rmtree
 
@@ -8,11 +10,14 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
+from mcpspy.columns.database import Database
 from mcpspy.columns.recipes import RECIPES
+from mcpspy.columns.schema import TABLES
 from tests.capture.making import WALL_NS, closes, header, lines, opens, talk
 from tests.cli.terminal import run
 from tests.columns.reading import rows_of
 from tests.conftest import ROOT
+from tests.deadlines import DEADLINE_S
 
 CAPTURES = ROOT / "captures"
 NAMES = sorted(path.stem for path in CAPTURES.glob("*.mcpspy"))
@@ -128,6 +133,23 @@ def test_a_table_without_rows_can_be_asked(tmp_path: Path) -> None:
     assert answer(str(tmp_path / "columns"), "SELECT count(*), count(date) FROM model_calls") == [[0, 0]]
 
 
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_has_the_same_columns_with_rows_and_without(name: str, columns: str, tmp_path: Path) -> None:
+    (tmp_path / "captures").mkdir()
+    shapes = [Database(folder).query(f"SELECT * FROM {name}").columns for folder in (columns, str(tmp_path))]
+    assert shapes[0] == shapes[1]
+
+
+def test_a_query_of_columns_that_are_up_to_date_does_not_wait_for_the_import_of_pyarrow(store: Path) -> None:
+    (store / "captures").mkdir(parents=True)
+    copy(CAPTURES / "time.mcpspy", store / "captures")
+    run("query", "SELECT 1")
+    code = "import sys; from mcpspy.cli.main import main; main(); print('pyarrow' in sys.modules)"
+    words = [sys.executable, "-c", code, "query", "SELECT 1 FROM captures"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
+    assert done.stdout.split() == ["1", "1", "False"]
+
+
 def test_the_same_answer_comes_as_a_table_as_csv_as_json_and_as_parquet(columns: str, tmp_path: Path) -> None:
     sql = "SELECT file, messages, complete, began, messages / 7 AS share FROM captures ORDER BY file LIMIT 2"
     table = run("query", sql, "--columns", columns).stdout.splitlines()
@@ -203,8 +225,6 @@ def test_sql_reads_these_tables_and_nothing_else(sql: str, columns: str) -> None
 
 
 def test_no_extension_is_fetched_or_loaded(columns: str) -> None:
-    from mcpspy.columns.database import Database
-
     names = (
         "'autoinstall_known_extensions', 'autoload_known_extensions', 'enable_external_access', 'allow_community_extensions'"
     )
