@@ -1,6 +1,7 @@
-"""A process that has the SDK imported, and copies itself for each peer that asks (tests/peers/prepared.py).
+"""Processes that have imported much, and copy themselves for whoever asks.
 
-One belongs to each process of tests, and ends with it. It imports what a peer imports when the peer asks for the first time.
+One has the SDK, for peers (tests/peers/prepared.py), the other the verbs of mcpspy, for tests (tests/cli/forked.py).
+One of each kind belongs to each process of tests, and ends with it. It imports when it is asked for the first time.
 """
 
 import atexit
@@ -17,7 +18,7 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
@@ -31,7 +32,7 @@ Request = tuple[list[str], list[str], str, dict[str, str], list[tuple[str, str]]
 
 IMPORT = re.compile(r"^(?:from|import) (?!prepared|tests)([\w.]+)", re.MULTILINE)
 IMPORTED_LATE = {
-    "mcpspy": ("tests.cli.forked", "mcp_types"),
+    "mcpspy": ("tests.cli.copied", "mcp_types"),
     "mcp": ("anyio._backends._asyncio", "httpcore2._async", "httpcore2._backends.auto", "jsonschema", "rich.logging"),
     "uvicorn": ("uvicorn.lifespan.on", "uvicorn.loops.asyncio", "uvicorn.protocols.http.h11_impl"),
 }
@@ -41,15 +42,15 @@ SIGNALS_BYTES = 64
 
 
 @contextmanager
-def ready() -> Iterator[None]:
-    """Have such a process for the peers of this process and of its descendants."""
+def ready(module: str = "tests.preparing") -> Iterator[None]:
+    """Have a process that runs `module` for this process and its descendants."""
     if not hasattr(os, "pidfd_open"):
         yield
         return
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(address(os.getpid()))
+        listener.bind(address(os.getpid(), module))
         listener.listen()
-        words = [sys.executable, "-m", "tests.preparing", str(listener.fileno())]
+        words = [sys.executable, "-m", module, str(listener.fileno())]
         process = subprocess.Popen(words, cwd=Path(__file__).parents[1], stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
     assert process.stdin is not None
     try:
@@ -60,13 +61,18 @@ def ready() -> Iterator[None]:
 
 
 class Copies:
-    """The copies that run, and the connections of those who asked for them."""
+    """The copies that run, and the connections of those who asked for them.
 
-    def __init__(self, listener: socket.socket) -> None:
+    The process calls `prepare` before it copies itself, and a copy `be`.
+    """
+
+    def __init__(
+        self, listener: socket.socket, prepare: Callable[[Request], None], be: Callable[[Request, list[int]], NoReturn]
+    ) -> None:
         self._listener = listener
+        self._prepare, self._be = prepare, be
         self._selector = selectors.DefaultSelector()
         self._running: dict[int, socket.socket] = {}
-        self._prepared: set[Path] = set()
 
     def serve(self) -> None:
         """Make copies until standard input ends; then end those that still run."""
@@ -88,30 +94,15 @@ class Copies:
         except OSError:  # it was killed before it had asked
             connection.close()
             return
-        (program, *_), _, folder, *_ = request
-        self._prepare(Path(folder, program).resolve())
+        self._prepare(request)
         if not (pid := os.fork()):
-            _be(request, fds)
+            self._be(request, fds)
         for fd in fds:
             os.close(fd)
         ended = os.pidfd_open(pid)
         self._running[pid] = connection
         self._selector.register(connection, selectors.EVENT_READ, partial(self._pass_on, connection, pid))
         self._selector.register(ended, selectors.EVENT_READ, partial(self._reap, ended, pid))
-
-    def _prepare(self, program: Path) -> None:
-        """Import what a program imports, unless it was done."""
-        if program in self._prepared:
-            return
-        self._prepared.add(program)
-        for name in IMPORT.findall(program.read_text(encoding="utf-8")):
-            with suppress(ImportError):  # the peer will say so, if it needs it
-                import_module(name)
-        for package in IMPORTED_LATE.keys() & sys.modules.keys():
-            for name in IMPORTED_LATE[package]:
-                import_module(name)
-        gc.collect()
-        gc.freeze()  # what is not looked at need not be copied
 
     def _pass_on(self, connection: socket.socket, pid: int) -> None:
         """Give a copy the signals of the one who asked for it. Who was killed takes it along."""
@@ -133,6 +124,25 @@ class Copies:
                 self._selector.unregister(connection)
             with suppress(OSError):
                 connection.sendall(status.to_bytes(4, "big", signed=True))
+
+
+_prepared: set[Path] = set()
+
+
+def _import_what_it_imports(request: Request) -> None:
+    """Import what a program imports, unless it was done."""
+    (program, *_), _, folder, *_ = request
+    if (path := Path(folder, program).resolve()) in _prepared:
+        return
+    _prepared.add(path)
+    for name in IMPORT.findall(path.read_text(encoding="utf-8")):
+        with suppress(ImportError):  # the peer will say so, if it needs it
+            import_module(name)
+    for package in IMPORTED_LATE.keys() & sys.modules.keys():
+        for name in IMPORTED_LATE[package]:
+            import_module(name)
+    gc.collect()
+    gc.freeze()  # what is not looked at need not be copied
 
 
 def _received(connection: socket.socket) -> tuple[Request, list[int]]:
@@ -190,4 +200,4 @@ def _status_of(program: str) -> int:
 
 
 if __name__ == "__main__":
-    Copies(socket.socket(fileno=int(sys.argv[1]))).serve()
+    Copies(socket.socket(fileno=int(sys.argv[1])), _import_what_it_imports, _be).serve()

@@ -28,6 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     begin = os.getpid() % (len(PORTS) // 10) * 10  # other processes run such tests at the same time
     monkeypatch.setattr(ports, "PORTS", PORTS[begin : begin + 10])
+    monkeypatch.setenv("SPY_PORTS", f"{begin}:{begin + 10}")
     return tmp_path
 
 

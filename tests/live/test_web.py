@@ -201,6 +201,7 @@ async def test_what_came_after_the_findings_is_not_called_well_either(page: Page
 @pytest.mark.parametrize("has_index", [False, True])
 async def test_a_page_says_in_the_end_what_show_says(page: Page, monkeypatch: pytest.MonkeyPatch, *, has_index: bool) -> None:
     monkeypatch.setattr(transcripts, "LARGE_BYTES", 1)
+    monkeypatch.setenv("SPY_LARGE_BYTES", "1")
     Recording().close()  # makes the store
     for name in ("everything", "question", "streamable"):
         (Path(captures_folder()) / f"{name}.mcpspy").write_bytes((ROOT / "captures" / f"{name}.mcpspy").read_bytes())

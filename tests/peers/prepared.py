@@ -16,9 +16,9 @@ STREAMS = 3
 NOT_PASSED_ON = {getattr(signal, name, 0) for name in ("SIGKILL", "SIGSTOP", "SIGCHLD", "SIGPIPE")}  # of which Windows has none
 
 
-def address(owner: int) -> bytes:
+def address(owner: int, module: str = "tests.preparing") -> bytes:
     """Return the socket of the process that this process of tests has ready, for the same Python only."""
-    return b"\0mcpspy-prepared-%d-" % owner + os.fsencode(sys.prefix)[-60:]
+    return f"\0mcpspy-{module}-{owner}-".encode() + os.fsencode(sys.prefix)[-60:]
 
 
 def _ancestors() -> Iterator[int]:

@@ -32,6 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(folder)
     begin = 150 + os.getpid() % 15 * 10
     monkeypatch.setattr(ports, "PORTS", PORTS[begin : begin + 10])
+    monkeypatch.setenv("SPY_PORTS", f"{begin}:{begin + 10}")
     Systemctl(tmp_path / "systemctl", monkeypatch)
     return folder
 

@@ -30,6 +30,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(home)
     begin = os.getpid() % (len(PORTS) // 10) * 10  # other processes run these tests at the same time
     monkeypatch.setattr(ports, "PORTS", PORTS[begin : begin + 10])
+    monkeypatch.setenv("SPY_PORTS", f"{begin}:{begin + 10}")
     return file
 
 

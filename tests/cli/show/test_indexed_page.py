@@ -22,6 +22,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty store in which every capture is large."""
     monkeypatch.setenv("MCPSPY_HOME", str(tmp_path))
     monkeypatch.setattr(transcripts, "LARGE_BYTES", 1)
+    monkeypatch.setenv("SPY_LARGE_BYTES", "1")
     folder = tmp_path / "captures"
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder

@@ -1,0 +1,75 @@
+"""A process that has imported what mcpspy may import, and copies itself for each mcpspy that a test asks for (forked.py)."""
+
+import gc
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+import mcpspy
+from mcpspy.__main__ import main
+from mcpspy.cli import transcripts
+from mcpspy.setup import ports, wrapping
+from tests.peers.prepared import STREAMS
+from tests.preparing import Copies, Request
+
+EXTRAS = ("mcp_types",)
+PACKAGE = Path(mcpspy.__file__).parent
+
+
+def import_verbs(_: Request | None = None) -> None:
+    """Import what the verbs import, which is done once."""
+    if "jsonschema" in sys.modules:
+        return
+    for room in ("cli", "transcript", "views"):
+        for file in (PACKAGE / room).rglob("*.py"):
+            import_module(".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts))
+    import_module("jsonschema")  # which `check` imports when it needs it
+    gc.collect()
+    gc.freeze()  # what is not looked at need not be copied
+
+
+def _be_mcpspy(request: Request, fds: list[int]) -> NoReturn:
+    """Run mcpspy to its end, without the extras."""
+    argv, _, folder, environment, _ = request
+    status = 1
+    try:
+        for number, fd in enumerate(fds):
+            os.dup2(fd, number)
+        os.closerange(STREAMS, os.sysconf("SC_OPEN_MAX"))
+        sys.stdin, sys.stdout = open(0, encoding="utf-8"), open(1, "w", encoding="utf-8")  # noqa: SIM115 - until the end
+        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
+        os.environ.clear()
+        os.environ.update(environment)
+        time.tzset()
+        os.chdir(folder)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.modules.update(dict.fromkeys(EXTRAS))  # type: ignore[arg-type]  # None: not to be had
+        sys.argv = argv
+        _be_as_told(environment)
+        status = main()
+    except SystemExit as exit:
+        status = exit.code if isinstance(exit.code, int) else 1
+    except BaseException:  # noqa: BLE001 - as the interpreter would
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _be_as_told(environment: dict[str, str]) -> None:
+    """Take another size from which on captures are large, and fewer ports, if the test wants that."""
+    if size := environment.get("SPY_LARGE_BYTES"):
+        transcripts.LARGE_BYTES = int(size)
+    if ends := environment.get("SPY_PORTS"):
+        vars(ports)["PORTS"] = wrapping.PORTS[slice(*map(int, ends.split(":")))]
+
+
+if __name__ == "__main__":
+    Copies(socket.socket(fileno=int(sys.argv[1])), import_verbs, _be_mcpspy).serve()
