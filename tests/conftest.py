@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 from tests.deadlines import DEADLINE_S
 from tests.preparing import ready
@@ -35,6 +36,9 @@ FlowReader = Callable[[Path], list[dict[str, Any]]]
 MermaidReader = Callable[[list[str]], list[dict[str, Any]]]
 
 load_hypothesis_profile(current_tier())
+
+os.environ.setdefault("SETUPTOOLS_USE_DISTUTILS", "stdlib")
+"""Lets each Python that a test starts pass by what setuptools imports into it: half a millisecond of twelve."""
 
 for number in (getattr(signal, name) for name in ("SIGHUP", "SIGINT", "SIGQUIT") if hasattr(signal, name)):
     # A script's background job or `nohup` has us ignore these, all that we start would too, and the tests send them.
@@ -237,6 +241,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for fixture, mark in MARK_OF_FIXTURE.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(mark)
+
+
+# --- A worker of xdist tells the other process what is not as usual, and how each test went: half of the time was the telling ---
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run a test as pytest does, but report no start and no end, and no fixture that did its part."""
+    if not hasattr(item.config, "workerinput") or item.config.option.verbose > 0 or item.config.getoption("xmlpath", None):
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 # --- Where everything is installed, a skip hides a test that should have run ---
