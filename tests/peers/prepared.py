@@ -5,10 +5,11 @@ start, with its arguments, environment, folder and streams. This process passes 
 tests have such a process ready (tests/preparing.py); where none of our ancestors has, the peer goes on here.
 """
 
+# What is in C alone: `signal` and `socket` would take as long as the rest of the start.
+import _signal as signal  # type: ignore[import-not-found]
+import _socket as socket
 import marshal
 import os
-import signal
-import socket
 import sys
 from collections.abc import Iterator
 
@@ -52,7 +53,8 @@ def _go_on_as_a_copy(connection: socket.socket) -> None:
     for number in signal.valid_signals() - NOT_PASSED_ON:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda number, _: connection.sendall(bytes([number])))
-    socket.send_fds(connection, [len(request).to_bytes(4, "big")], range(STREAMS))
+    fds = b"".join(fd.to_bytes(4, sys.byteorder) for fd in range(STREAMS))
+    connection.sendmsg([len(request).to_bytes(4, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
     connection.sendall(request)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for fd in range(STREAMS):
