@@ -36,7 +36,7 @@ def current_tier(environment: Mapping[str, str] = os.environ) -> Tier:
 
 def slow_examples(tier: Tier) -> int:
     """Choose the number of examples of a property of which one takes 50 ms, not 5."""
-    return tier(sample=12, more=100, full=2_000)
+    return tier(sample=8, more=100, full=2_000)
 
 
 def load_hypothesis_profile(tier: Tier) -> None:
@@ -44,7 +44,7 @@ def load_hypothesis_profile(tier: Tier) -> None:
     hypothesis.settings.register_profile(
         tier.value,
         deadline=None,
-        max_examples=tier(sample=40, more=300, full=5_000),
+        max_examples=tier(sample=20, more=300, full=5_000),
         print_blob=True,
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )
