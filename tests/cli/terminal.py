@@ -1,15 +1,12 @@
 """mcpspy as a user has it: on a pipe that is read line by line, or on a terminal of a given size."""
 
-import fcntl
 import os
-import pty
 import re
 import select
 import signal
 import struct
 import subprocess
 import sys
-import termios
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -111,6 +108,10 @@ def on_pipe(*words: str, stdin: int = subprocess.DEVNULL, **environment: str) ->
 @contextmanager
 def on_terminal(*words: str, columns: int = 80, term: str = "xterm-256color") -> Iterator[Running]:
     """`mcpspy words` on a terminal of its own."""
+    import fcntl  # which Windows does not have
+    import pty
+    import termios
+
     reading, writing = pty.openpty()
     fcntl.ioctl(writing, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with _running(words, reading, writing, writing, {"TERM": term}) as running:

@@ -1,7 +1,6 @@
 """`mcpspy list` and bare `mcpspy`, as a user calls them."""
 
 import json
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -11,14 +10,13 @@ import pytest
 from mcpspy.capture.store.quota import set_quota, store_size
 from mcpspy.views.store.usage import keeping_line
 from tests.capture.making import stored
-from tests.deadlines import DEADLINE_S
+from tests.cli import terminal
+from tests.cli.terminal import MCPSPY
 
 
 def run(argv: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, its output as text."""
-    return subprocess.run(
-        argv, capture_output=True, text=True, timeout=DEADLINE_S, check=False, env={**os.environ, "TZ": "UTC", **environment}
-    )
+    return terminal.run(*argv[len(MCPSPY) :], stdin=None, **environment)
 
 
 def test_the_newest_recording_comes_first_and_its_captures_below_it(mcpspy: list[str]) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from mcpspy.capture.store import folder as stores
 from tests.capture.making import WALL_NS, header, lines, opens, stored, talk
-from tests.deadlines import DEADLINE_S
+from tests.cli import terminal
+from tests.cli.terminal import MCPSPY
 
 WHOLE = lines([*opens(), *talk()], of=header(label="weather"))
 
@@ -24,8 +25,7 @@ def damaged(tmp_path: Path) -> Path:
 
 def run(argv: list[str], data: bytes | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, its output as text."""
-    done = subprocess.run(argv, input=data, capture_output=True, timeout=DEADLINE_S, check=False)
-    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+    return terminal.run(*argv[len(MCPSPY) :], stdin=data)
 
 
 def test_an_intact_capture_exits_0_and_says_so(mcpspy: list[str]) -> None:

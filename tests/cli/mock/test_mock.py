@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.records import Note
+from tests.cli.terminal import run
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
 from tests.imported import assert_absent, bare_interpreter, imports
@@ -22,14 +23,7 @@ AGENT = (ROOT / "captures" / "agent-model.mcpspy", ROOT / "captures" / "agent-we
 
 def mock(*arguments: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
     """Run `mcpspy mock` to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "mcpspy", "mock", *map(str, arguments)],
-        input=stdin.decode(),
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
+    return run("mock", *map(str, arguments), stdin=stdin)
 
 
 def store() -> list[Path]:

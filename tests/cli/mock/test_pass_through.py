@@ -1,12 +1,11 @@
 """Tests of the options of `mcpspy mock --on-miss pass-through`: what it needs, and its messages when that is missing."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.deadlines import DEADLINE_S
+from tests.cli.terminal import run
 from tests.live.mock.mocking import written
 from tests.transcript.dialogue import Dialogue, request, result
 
@@ -17,8 +16,7 @@ def capture(tmp_path: Path) -> Path:
 
 
 def mock(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "mcpspy", "mock", *map(str, arguments)]
-    return subprocess.run(words, input="", capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    return run("mock", *map(str, arguments))
 
 
 PASS_THROUGH = ("--on-miss", "pass-through")

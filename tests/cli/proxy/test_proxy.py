@@ -3,7 +3,6 @@
 import re
 import socket
 import ssl
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
@@ -11,6 +10,7 @@ from threading import Thread
 import pytest
 
 from mcpspy.records import Header, Note
+from tests.cli.terminal import run
 from tests.deadlines import DEADLINE_S
 from tests.live.http.ends import EVENTS, OK, Proxy, Upstream, asked, between, chunk
 from tests.live.http.secure_ends import SecureUpstream
@@ -20,7 +20,7 @@ SECRETS = [f"s3cr3t{number}0123456789abcdef0123456789abcdef" for number in range
 
 def refusal(mcpspy: list[str], *arguments: str) -> tuple[int, str]:
     """Return the exit status and the stderr of a `proxy` that cannot begin."""
-    done = subprocess.run([*mcpspy, "proxy", *arguments], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    done = run("proxy", *arguments)
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
     return done.returncode, done.stderr

@@ -17,6 +17,7 @@ from mcpspy.records import Frame, Intercept, Note, Record
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.model import Exchange, Transcript
 from mcpspy.transcript.transcribe import transcribe
+from tests.cli.terminal import run
 from tests.deadlines import DEADLINE_S, eventually
 from tests.live.client import MCPSPY
 from tests.live.http.ends import EVENTS, HEAD_END, Proxy, Upstream, Wire, between, chunk
@@ -559,7 +560,7 @@ def test_a_dropped_call_is_taken_and_a_disconnect_ends_the_stream(capture: Path)
 
 
 def control(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*MCPSPY, "control", *arguments], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    return run("control", *arguments)
 
 
 def listed(label: str = "weather") -> dict[str, Any]:

@@ -17,6 +17,7 @@ import pytest
 from mcpspy.records import Frame
 from mcpspy.wire.encodings import decode_body
 from mcpspy.wire.sse import SseEvents
+from tests.cli.terminal import run
 from tests.deadlines import DEADLINE_S
 from tests.interop.serving import recorded
 from tests.known_problems.stage import serving
@@ -107,8 +108,7 @@ def test_live_ids_take_the_place_of_the_recorded_ones(sent: dict[str, Response],
 def replayed(folder: Path, url: str) -> tuple[int, list[tuple[str, str, int]]]:
     """Replay the capture to a server; return the exit status, and how the messages in no exchange differ."""
     own = folder / f"replay-{url.split(':')[2].split('/', maxsplit=1)[0]}.mcpspy"
-    words = [sys.executable, "-m", "mcpspy", "replay", str(folder / "a.mcpspy"), "--json", "--url", url, "--capture", str(own)]
-    done = subprocess.run(words, capture_output=True, timeout=DEADLINE_S, check=False)
+    done = run("replay", str(folder / "a.mcpspy"), "--json", "--url", url, "--capture", str(own))
     (client,) = json.loads(done.stdout)["clients"]
     (comparison,) = client["comparison"]["servers"]
     return done.returncode, [(change["how"], change["kind"], change["count"]) for change in comparison["messages"]]
@@ -187,9 +187,7 @@ def test_compressed_streams_are_read_as_plain_ones(tmp_path: Path) -> None:
             recorded(f"http://127.0.0.1:{number}/sse", folder, "--redact", "none") as url,
         ):
             heard(url, encoding)
-        shown = subprocess.run(
-            [sys.executable, "-m", "mcpspy", "show", str(folder / "a.mcpspy"), "--json"], capture_output=True, check=False
-        )
+        shown = run("show", str(folder / "a.mcpspy"), "--json")
         found = json.loads(shown.stdout)
         told = [(row.get("row"), row["kind"], row.get("id"), row.get("method"), row.get("outcome")) for row in found["rows"]]
         rows.append(told)

@@ -18,9 +18,10 @@ import pytest
 from mcpspy.records import Intercept, Note
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.transcribe import transcribe
+from tests.cli import terminal
 from tests.deadlines import DEADLINE_S, eventually
 from tests.intercept.making import call, line
-from tests.live.client import MCPSPY, Client
+from tests.live.client import Client
 from tests.live.stdio.test_intercepts import ANSWERER, SERVER_COMMAND
 
 
@@ -54,7 +55,7 @@ class Controller:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*MCPSPY, "control", *arguments], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    return terminal.run("control", *arguments)
 
 
 def error_of(answer: bytes) -> Any:

@@ -17,6 +17,7 @@ import mcpspy
 from mcpspy.records import Exit, Frame, Note, Record
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.transcribe import transcribe
+from tests.cli.terminal import run
 from tests.deadlines import DEADLINE_S, SCENE_S, eventually
 from tests.live.client import MCPSPY, Client
 from tests.live.stdio.test_control import Controller, socket_in
@@ -151,7 +152,7 @@ def bench(tmp_path: Path, home: Path) -> Iterator[Callable[..., Bench]]:
 
 
 def control(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*MCPSPY, "control", *arguments], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    return run("control", *arguments)
 
 
 def restart(home: Path, *options: str) -> subprocess.CompletedProcess[str]:
