@@ -32,7 +32,6 @@ Request = tuple[list[str], list[str], str, dict[str, str], list[tuple[str, str]]
 
 IMPORT = re.compile(r"^(?:from|import) (?!prepared|tests)([\w.]+)", re.MULTILINE)
 IMPORTED_LATE = {
-    "mcpspy": ("tests.cli.copied", "mcp_types"),
     "mcp": ("anyio._backends._asyncio", "httpcore2._async", "httpcore2._backends.auto", "jsonschema", "rich.logging"),
     "uvicorn": ("uvicorn.lifespan.on", "uvicorn.loops.asyncio", "uvicorn.protocols.http.h11_impl"),
 }
@@ -156,7 +155,7 @@ def _received(connection: socket.socket) -> tuple[Request, list[int]]:
     return request, fds
 
 
-def _be(request: Request, fds: list[int]) -> NoReturn:
+def run_program(request: Request, fds: list[int]) -> NoReturn:
     """Run a program from its start to its end, as a new process would."""
     argv, path, folder, environment, encodings = request
     for number, fd in enumerate(fds):
@@ -200,4 +199,4 @@ def _status_of(program: str) -> int:
 
 
 if __name__ == "__main__":
-    Copies(socket.socket(fileno=int(sys.argv[1])), _import_what_it_imports, _be).serve()
+    Copies(socket.socket(fileno=int(sys.argv[1])), _import_what_it_imports, run_program).serve()

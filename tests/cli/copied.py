@@ -1,4 +1,7 @@
-"""A process that has imported what mcpspy may import, and copies itself for each mcpspy that a test asks for (forked.py)."""
+"""A process that has imported what mcpspy may import, and copies itself for each mcpspy that a test asks for.
+
+A test asks for one that runs to its end (forked.py), or starts tests/peers/spy.py.
+"""
 
 import gc
 import os
@@ -16,7 +19,7 @@ from mcpspy.__main__ import main
 from mcpspy.cli import transcripts
 from mcpspy.setup import ports, wrapping
 from tests.peers.prepared import STREAMS
-from tests.preparing import Copies, Request
+from tests.preparing import Copies, Request, run_program
 
 EXTRAS = ("mcp_types",)
 PACKAGE = Path(mcpspy.__file__).parent
@@ -26,7 +29,7 @@ def import_verbs(_: Request | None = None) -> None:
     """Import what the verbs import, which is done once."""
     if "jsonschema" in sys.modules:
         return
-    for room in ("cli", "transcript", "views"):
+    for room in ("cli", "transcript", "views", "live/http"):
         for file in (PACKAGE / room).rglob("*.py"):
             import_module(".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts))
     import_module("jsonschema")  # which `check` imports when it needs it
@@ -35,8 +38,10 @@ def import_verbs(_: Request | None = None) -> None:
 
 
 def _be_mcpspy(request: Request, fds: list[int]) -> NoReturn:
-    """Run mcpspy to its end, without the extras."""
+    """Run mcpspy to its end, without the extras; or tests/peers/spy.py, which is mcpspy with them."""
     argv, _, folder, environment, _ = request
+    if argv[0] != "mcpspy":
+        run_program(request, fds)
     status = 1
     try:
         for number, fd in enumerate(fds):

@@ -9,7 +9,6 @@ import select
 import socket
 import struct
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import TypeVar
 
 import mcpspy
 from mcpspy.records import CLIENT_PROCESSES, Close, Frame, Note, Open, Record
+from tests.cli.terminal import COPY
 from tests.deadlines import DEADLINE_S, eventually
 from tests.systems.lacking import END_SIGNAL
 
@@ -27,6 +27,9 @@ EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encodi
 EVENTS_TO_CLOSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
 Kind = TypeVar("Kind", bound=Record)
+
+program = COPY
+"""What a proxy is started with. `process` is not mcpspy itself then: a test that looks at it from outside uses `real_proxy`."""
 
 
 class Wire:
@@ -126,7 +129,7 @@ class Proxy:
 
     def __init__(self, url: str, capture: Path, *options: str) -> None:
         listen = () if "--listen" in options else ("--listen", "127.0.0.1:0")
-        argv = [sys.executable, "-m", "mcpspy", "proxy", url, *listen, "--capture", str(capture), "--quiet", *options]
+        argv = [*program, "proxy", url, *listen, "--capture", str(capture), "--quiet", *options]
         self.capture = capture
         self._wires: list[Wire] = []
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -170,11 +173,13 @@ class Proxy:
 
     def peak_kib(self) -> int:
         """Return the peak of its resident memory."""
+        assert program != COPY
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return int(status.partition("VmHWM:")[2].split()[0])
 
     def open_sockets(self) -> int:
         """Count its open sockets, including the listening one, but not its control socket."""
+        assert program != COPY
         unix = Path(f"/proc/{self.process.pid}/net/unix").read_text(encoding="utf-8").splitlines()[1:]
         controls = {f"socket:[{line.split()[6]}]" for line in unix}
         count = 0

@@ -20,6 +20,8 @@ from tests.live.http.test_pressure import sent_until_full
 from tests.live.stdio.test_cost import effort, resident_kib, rests
 from tests.tiers import Tier, current_tier
 
+pytestmark = pytest.mark.usefixtures("real_proxy")
+
 MAX_GROWTH_KIB = 4_000
 LARGE = 100_000_000
 

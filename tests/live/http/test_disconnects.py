@@ -11,6 +11,8 @@ from tests.deadlines import DEADLINE_S, eventually
 from tests.live.client import crossed
 from tests.live.http.ends import EVENTS, EVENTS_TO_CLOSE, OK, asked, between, chunk
 
+pytestmark = pytest.mark.usefixtures("real_proxy")
+
 LEFT_S = 5.0
 """Five times the second within which the upstream has to see that a client has left."""
 

@@ -16,6 +16,8 @@ from tests.deadlines import DEADLINE_S
 from tests.live.http.ends import EVENTS, OK, Wire, asked, between, chunk
 from tests.tiers import Tier
 
+pytestmark = pytest.mark.usefixtures("real_proxy")
+
 MAX_RESIDENT_KIB = 100_000
 MAX_HELD_BYTES = 16_000_000
 """Limit of the bytes held in sockets and in mcpspy while nobody reads."""

@@ -15,6 +15,8 @@ from tests.live.http.secure_ends import SecureUpstream, securely_between
 from tests.live.http.test_pressure import drained, flood, meanwhile, sent_until_full
 from tests.tiers import Tier
 
+pytestmark = pytest.mark.usefixtures("real_proxy")
+
 MAX_HELD_BYTES = 16_000_000
 MAX_RESIDENT_KIB = 100_000
 EVENT = b'data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'

@@ -1,0 +1,12 @@
+"""What tests of the HTTP tap share."""
+
+import pytest
+
+from tests.cli.terminal import MCPSPY
+from tests.live.http import ends
+
+
+@pytest.fixture
+def real_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start `mcpspy proxy` as a user does: the process of a `Proxy` is mcpspy."""
+    monkeypatch.setattr(ends, "program", MCPSPY)
