@@ -14,6 +14,9 @@ from typing import Final, Protocol
 PLAIN_BLOCKS: Final = 2048
 """So many blocks are kept as they are: about 30 MB."""
 
+ALWAYS: Final = 1 << 31
+"""The `before` of a block that is to be compressed whatever its number is."""
+
 _SIGN: Final = b"\x78"
 """The first byte of what zlib compresses, which no array of MessagePack begins with."""
 

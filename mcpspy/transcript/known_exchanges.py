@@ -61,7 +61,7 @@ class KnownExchanges(dict[str, Exchange]):
         if self.get(key) is not exchange:
             return
         del self[key]
-        number = _number(key)
+        number = int(key) if key.isdigit() and key.isascii() and key[0] != "0" and len(key) <= _MAX_DIGITS else _number(key)
         if number > self._last:
             self._numbers.append(number)
             self._rows.append(exchange.row)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final, cast, overload
 
-from .block_compression import compressed, decompressed
+from .block_compression import ALWAYS, compressed, decompressed
 from .exchange import Exchange
 from .message import Message
 from .packed_rows import PackedExchange, PackedRows, decode_rows, messages_of, packed
@@ -46,7 +46,7 @@ class PackedExchanges(Sequence[Exchange]):
         data = packed([None if at in kept else _plain(exchange) for at, exchange in enumerate(newest)])
         if not data:
             kept, data = dict(enumerate(newest)), packed([None] * len(newest))
-        self._blocks.append((compressed(data, _ALWAYS), kept))
+        self._blocks.append((compressed(data, ALWAYS), kept))
 
     def _can_be_packed(self, exchange: Exchange) -> bool:
         """Return whether nobody refers to an exchange, nor to its response."""
@@ -77,8 +77,6 @@ class PackedExchanges(Sequence[Exchange]):
             raise IndexError(at)
         return self._held[position] if position < len(self._held) else next(islice(self, position, None))
 
-
-_ALWAYS: Final = 1 << 31
 
 _FIELDS: Final = Message.__struct_fields__
 

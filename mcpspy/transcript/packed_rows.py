@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, Protocol, Self, TypeAlias, overload
 import msgspec
 
 from ..records import Record
-from .block_compression import compressed, decompressed
+from .block_compression import ALWAYS, compressed, decompressed
 from .calls.join import TASK_STATUSES
 from .http.transaction import Transaction
 from .mcp.methods import OPENINGS, PING
@@ -43,6 +43,9 @@ _SMALL_BYTES: Final = 256
 
 _SMALL_BYTES_OF_HTTP: Final = 32
 """The same over HTTP, where all messages are of that form."""
+
+PLAIN_BYTES: Final = 96 << 20
+"""Blocks are kept as they are up to this size together, which a million usual messages do not reach. Others are compressed."""
 
 _SIZE_BITS: Final = 32
 _SIZES: Final = (1 << _SIZE_BITS) - 1
@@ -143,6 +146,8 @@ decode_rows: Final[Callable[[bytes], list[_Packed]]] = msgspec.msgpack.Decoder(l
 _UNPACKABLE: Final = (ValueError, OverflowError)
 """Errors of MessagePack: half a character, a number of more than 64 bits."""
 
+_NUMBERED: Final = (Exchange, UnpairedMessage)
+
 
 class PackedRows(Sequence[Row]):
     """A list of rows to which more are appended, and of which `pack` packs the older ones.
@@ -157,6 +162,7 @@ class PackedRows(Sequence[Row]):
         "_kept",
         "_newest",
         "_next",
+        "_plain_bytes",
         "_read",
         "_reader",
         "_recent",
@@ -168,6 +174,7 @@ class PackedRows(Sequence[Row]):
         self._source = source
         self._calls = calls
         self._blocks: list[bytes] = []
+        self._plain_bytes = 0
         self._firsts = array("Q")
         """For each block the number of its first row with a number, or the least that the next one may have."""
         self._next = 0
@@ -210,27 +217,36 @@ class PackedRows(Sequence[Row]):
         del newest[:begin]
 
     def _pack_block(self, rows: list[Row], forget: Callable[[Exchange | UnpairedMessage], bool]) -> None:
-        numbers = [row.row for row in rows if isinstance(row, Exchange | UnpairedMessage)]
-        self._firsts.append(numbers[0] if numbers else self._next)
-        self._next = numbers[-1] + 1 if numbers else self._next
+        self._firsts.append(next((row.row for row in rows if isinstance(row, _NUMBERED)), self._next))
+        self._next = next((row.row + 1 for row in reversed(rows) if isinstance(row, _NUMBERED)), self._next)
         block: list[Row | None] = []
-        begin, is_final = len(self._blocks) * BLOCK_ROWS, True
+        messages: list[Message] = []
+        begin, is_final, calls = len(self._blocks) * BLOCK_ROWS, True, self._calls
         for position, row in enumerate(rows, begin):
             if isinstance(row, Exchange):
-                is_over = bool(messages_of(row)) and row.row not in self._calls and forget(row)
-                is_packed = is_over and row.request.method not in _KEPT_METHODS and not _shares_transaction(row)
+                parts = messages_of(row)
+                is_over = bool(parts) and row.row not in calls and forget(row)
+                is_packed = is_over and row.request.method not in _KEPT_METHODS
+                if is_packed and row.transaction is not None:  # a message in one with others may answer several requests
+                    is_packed = row.transaction.request_messages <= 1
+                if is_packed:
+                    messages += parts
             elif isinstance(row, UnpairedMessage):
                 is_over = is_packed = self._can_be_packed(row) and forget(row)
+                if is_packed:
+                    messages.append(row.message)
             else:
                 is_over, is_packed = True, isinstance(row, Log)
             is_final = is_final and is_over
             block.append(row if is_packed else None)
             if not is_packed:
                 self._kept[position] = row
-        data = packed(block, self._place)
+        data = self._packed_without_payloads(block, messages)
         if not data:
             self._kept.update(enumerate(rows, begin))
-        self._blocks.append(compressed(data or _encode([None] * len(rows)), len(self._blocks)))
+            data = _encode([None] * len(rows))
+        self._plain_bytes += len(data)
+        self._blocks.append(data if self._plain_bytes <= PLAIN_BYTES else compressed(data, ALWAYS))
         if is_final and self._reader is not None:
             self._reader(rows)
             self._read += 1
@@ -244,10 +260,23 @@ class PackedRows(Sequence[Row]):
             return False
         return self.carriers is None or (message.kind is not RESULT and message.kind is not ERROR)
 
+    def _packed_without_payloads(self, block: list[Row | None], messages: list[Message]) -> bytes:
+        """Return rows as MessagePack, with places in the stead of the payloads of these messages, which are theirs."""
+        raws = [message.raw for message in messages]
+        is_regular, place = self._source.is_regular, self._place
+        try:
+            for message, raw in zip(messages, raws, strict=True):
+                if is_regular and type(message) is UsualMessage:
+                    message.raw = len(raw)  # type: ignore[assignment]  # until the block is made
+                elif (its_place := place(message, raw)) is not None:
+                    message.raw = its_place  # type: ignore[assignment]  # as above
+            return packed(block)
+        finally:
+            for message, raw in zip(messages, raws, strict=True):
+                message.raw = raw
+
     def _place(self, message: Message, raw: bytes) -> int | None:
         """Return the place of a payload that can be read again; None if it cannot, or is small."""
-        if isinstance(message, UsualMessage) and self._source.is_regular:
-            return len(raw)
         small_bytes = _SMALL_BYTES if self.carriers is None else _SMALL_BYTES_OF_HTTP
         if len(raw) <= small_bytes or message.batch:
             return None
@@ -350,36 +379,18 @@ class PackedRows(Sequence[Row]):
         return rows
 
 
-def packed(rows: Sequence[Row | None], place: Callable[[Message, bytes], int | None] | None = None) -> bytes:
-    """Return rows as MessagePack; empty if they cannot be packed.
-
-    Payloads for which there is a `place` are left out.
-    """
-    raws: list[tuple[Message, bytes]] = []
+def packed(rows: Sequence[Row | None]) -> bytes:
+    """Return rows as MessagePack; empty if they cannot be packed."""
     carried: list[tuple[Exchange, Transaction]] = []
     for row in rows:
-        if isinstance(row, Exchange):
-            if row.transaction is not None:
-                carried.append((row, row.transaction))
-                row.transaction = row.transaction.number  # type: ignore[assignment]  # until the block is made
-            messages = messages_of(row)
-        else:
-            messages = (row.message,) if isinstance(row, UnpairedMessage) else ()
-        if place is None:
-            continue
-        for message in messages:
-            raw = message.raw
-            its_place = place(message, raw)
-            if its_place is not None:
-                raws.append((message, raw))
-                message.raw = its_place  # type: ignore[assignment]  # as above
+        if isinstance(row, Exchange) and row.transaction is not None:
+            carried.append((row, row.transaction))
+            row.transaction = row.transaction.number  # type: ignore[assignment]  # until the block is made
     try:
         return _encode(rows)
     except _UNPACKABLE:
         return b""
     finally:
-        for message, raw in raws:
-            message.raw = raw
         for exchange, transaction in carried:
             exchange.transaction = transaction
 
@@ -397,11 +408,6 @@ def messages_of(row: Exchange) -> Sequence[Message]:
 def _is_over(exchange: Exchange) -> bool:
     """Return whether an exchange has its answer, or will have none, and the transaction that carried it has ended."""
     return exchange.over and (exchange.transaction is None or exchange.transaction.over)
-
-
-def _shares_transaction(exchange: Exchange) -> bool:
-    """Return whether a transaction carried other messages with the request: one message may answer several."""
-    return exchange.transaction is not None and exchange.transaction.request_messages > 1
 
 
 class FirstExchanges(Mapping[int, Exchange]):

@@ -17,7 +17,7 @@ from ..mcp.revisions import Era
 from ..message import ERROR, MALFORMED, NOTIFICATION, SEALED
 from ..model import CaptureInfo, ChannelEvent, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
 from ..offers.definitions import LISTINGS
-from ..watching import CALL, ExchangesByKind, Watchers
+from ..watching import CALL, ExchangesByKind, Watchers, usual_calls
 from .answer_index import AnswerIndex
 from .misdeliveries import Misdeliveries, misdeliveries
 from .rule import Unchecked
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..offers.baseline import Baseline
     from ..packed_exchanges import PackedExchanges
     from ..packed_rows import FirstExchanges, PackedRows, SelectedExchanges
-    from ..watching import OfExchanges, OfRows
+    from ..watching import OfExchanges, OfRows, UsualCalls
     from .rule import Finding, Rule
 
 _MARKERS: Final = b" \t\r\n~^"
@@ -200,15 +200,24 @@ class CaptureFacts(msgspec.Struct, eq=False):
     """By their classes what `watching` has of rules."""
     _misdelivered: Misdeliveries | None = None
 
-    def add(self, exchanges: list[Exchange]) -> ExchangesByKind:
-        """List exchanges, which `exchange` takes in one by one. Return them by what rules look for."""
-        kinds = ExchangesByKind(exchanges)
+    def add(self, kinds: ExchangesByKind) -> None:
+        """List exchanges, which `exchange` takes in one by one."""
+        exchanges = kinds.exchanges
         self.exchanges.extend(exchanges)
         if self.capture.transactions:
             self.http.extend([exchange for exchange in exchanges if exchange.transaction is not None])
         self.calls.extend(kinds.calls)
         self.with_notifications.extend(kinds.with_notifications)
-        return kinds
+
+    def plain_calls(self, usual: UsualCalls) -> None:
+        """Take in calls that are plain, as `exchange` does one by one."""
+        revisions = [request.revision for request in usual.requests]
+        seen = self.requests.get((CALL, CLIENT, revisions[0], 0))
+        if seen is None or len(self.sample) < SAMPLED or revisions.count(revisions[0]) < len(revisions):
+            for call in usual.calls:
+                self.exchange(call)
+        else:
+            seen.count += len(revisions)
 
     def exchange(self, row: Exchange) -> None:
         """Take in an exchange."""
@@ -264,7 +273,9 @@ class CaptureFacts(msgspec.Struct, eq=False):
         if row.more_responses:
             self.repeated_answers.append(row)
         for messages in (row.notifications, row.partials, row.more_responses):
-            self.flawed += [(row.row, message) for message in messages if message.flaws]
+            for message in messages:
+                if message.flaws:
+                    self.flawed.append((row.row, message))
 
     def _keep(self, row: Exchange, method: str) -> None:
         if method == "initialize":
@@ -495,7 +506,8 @@ def _gathered(transcript: Transcript) -> list[CaptureFacts]:
     _gather(by_capture, transcript.rows)
     for facts in by_capture:
         index = facts.capture.index
-        facts.add([row for row in transcript.rows if isinstance(row, Exchange) and row.request.capture == index])
+        exchanges = [row for row in transcript.rows if isinstance(row, Exchange) and row.request.capture == index]
+        facts.add(ExchangesByKind(exchanges))
     return by_capture
 
 
@@ -525,8 +537,14 @@ class PackedFacts:
         return PackedFacts(transcript, rows, *self._classes)
 
     def feed(self, rows: list[Row]) -> None:
-        _gather([self.facts], rows)
-        self._watchers.feed(rows, self.facts.add([row for row in rows if isinstance(row, Exchange)]))
+        kinds = ExchangesByKind([row for row in rows if isinstance(row, Exchange)])
+        usual = usual_calls(kinds.calls)
+        if usual is not None and usual.is_plain and len(usual.calls) == len(rows):
+            self.facts.plain_calls(usual)
+        else:
+            _gather([self.facts], rows)
+        self.facts.add(kinds)
+        self._watchers.feed(rows, kinds, usual)
 
 
 def _gather_packed(transcript: Transcript, rows: PackedRows) -> CaptureFacts:

@@ -10,6 +10,7 @@ from ...records import CLIENT
 from ..http.transaction import Transaction
 from ..mcp.methods import INITIALIZE
 from ..model import Exchange
+from ..watching import UsualCalls
 from .facts import CaptureFacts, agreed_revision, agreed_revisions
 from .rule import Hit
 
@@ -46,6 +47,9 @@ class SessionHits:
         if len(self._hits) > MAX_HITS:
             self._is_complete = False
             self._hits = []
+
+    def feed_usual(self, calls: UsualCalls) -> None:
+        """Do nothing about calls on stdio."""
 
     def _learn(self, initialize: Exchange) -> None:
         agreed = agreed_revision(initialize)

@@ -12,7 +12,7 @@ from ....lazy_pattern import lazy_pattern
 from ....records import SERVER
 from ...mcp.blocks import listed, member
 from ...model import Exchange, Kind, Message
-from ...watching import watched
+from ...watching import JoinedPayloads, watched
 from ..facts import CaptureFacts
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name, quoted
@@ -134,6 +134,13 @@ class _CallTexts:
         self.read: list[Exchange] = []
         """Suspects among what reads resources and prompts."""
 
+    def may_concern(self, payloads: JoinedPayloads) -> bool:
+        """Return whether any of these texts may be cut, or seem wrong, or say that a call failed."""
+        requests, responses, longest = payloads
+        if longest > _LONG_BYTES or not _is_plain(requests) or _begins_with_error.search(responses):
+            return True
+        return not _is_plain(responses) and (_shows_stack(responses) or _seems_wrong(responses))
+
     def feed(self, exchanges: Iterable[Exchange]) -> None:
         for exchange in exchanges:
             method = exchange.request.method
@@ -156,8 +163,8 @@ class _CallTexts:
             and not _shows_stack(result)
         ):
             self.hits += _reported(call)
-        is_plain = b"\\" not in request and request.isascii()
-        if is_plain and b"\\" not in result and result.isascii():
+        is_plain = _is_plain(request)
+        if is_plain and _is_plain(result):
             return  # as most are: such a text has neither lines nor letters that could be wrong
         if not response.is_error and _shows_stack(result) and response.kind is Kind.RESULT:
             self.hits += _unmarked(call)
@@ -174,10 +181,16 @@ def _is_suspect(exchange: Exchange) -> bool:
     """Return whether the bytes of a request or its result may hold wrong letters, or text that was escaped twice."""
     response = exchange.response
     raws = [exchange.request.raw] if response is None else [exchange.request.raw, response.raw]
-    return any(
-        len(raw) <= _MAX_BYTES and (bool(_wrong_letters.search(raw)) or (b"\\\\" in raw and bool(_escaped_again.search(raw))))
-        for raw in raws
-    )
+    return any(len(raw) <= _MAX_BYTES and _seems_wrong(raw) for raw in raws)
+
+
+def _is_plain(raw: bytes) -> bool:
+    """Return whether a payload has neither escaped letters nor any beyond ASCII, which could be wrong."""
+    return b"\\" not in raw and raw.isascii()
+
+
+def _seems_wrong(raw: bytes) -> bool:
+    return bool(_wrong_letters.search(raw)) or (b"\\\\" in raw and bool(_escaped_again.search(raw)))
 
 
 def _shows_stack(result: bytes) -> bool:

@@ -303,7 +303,11 @@ class _Tokens:
 
     def feed(self, exchanges: Iterable[Exchange]) -> None:
         for exchange in exchanges:
-            self.hits += _respelled_token(exchange)
+            token = exchange.request.correlation_key
+            for message in exchange.notifications:
+                if message.correlation_key != token:
+                    self.hits += _respelled_token(exchange)
+                    break
 
 
 WATCHERS: Final = (_Tokens,)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from math import inf
+from operator import eq
 from typing import Final
 
 from ....records import CLIENT
@@ -14,7 +16,7 @@ from ...message import RESULT
 from ...model import HTTP_ERRORS, Exchange, Kind, Message, Outcome
 from ...outcome import HTTP_REDIRECTS
 from ...waiting import request_unread_ns
-from ...watching import watched
+from ...watching import UsualCalls, watched
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..meanwhile import written_words
 from ..rule import AGENT, CONFIGURATION, HANDSHAKE, Family, Hit, Rule, Severity, behaviour_rule, hit_in
@@ -123,6 +125,7 @@ _SAMPLES: Final = 5
 _TIMES_SLOWER: Final = 10
 _SLOW_NS: Final = 1_000_000_000
 _REPEATS: Final = 3
+_FEWEST: Final = 2
 _EQUAL_ERRORS: Final = 5
 """A call that failed so often in the same way is a loop and no retry."""
 _POLLS: Final = 10
@@ -194,6 +197,16 @@ class _Durations:
             if took_ns > _SLOW_NS:
                 self.longest[request.target] = max(took_ns, self.longest.get(request.target, 0))
 
+    def feed_usual(self, calls: UsualCalls) -> None:
+        """Do the same with usual calls."""
+        took_ns = calls.took_ns
+        if max(took_ns) > _SLOW_NS:
+            self.feed(calls.calls)
+            return
+        for tool, places in calls.places.items():
+            times = self.by_tool.setdefault(tool, array("q"))
+            times.extend(took_ns if len(places) == len(took_ns) else [took_ns[place] for place in places])
+
 
 def _slow(facts: CaptureFacts) -> Iterator[Hit]:
     durations = watched(facts, _Durations)
@@ -255,6 +268,18 @@ class _Repetitions:
                     self._hits += _repetition(run)
             runs[who] = _Run(exchange, tail)
 
+    def feed_usual(self, calls: UsualCalls) -> None:
+        """Do the same with usual calls. Where none has the arguments of the one before it, only the last one may begin a run."""
+        tails = [request.raw[request.raw.find(_ARGUMENTS) :] for request in calls.requests]
+        if len(tails) < _FEWEST or any(map(eq, tails, tails[1:])) or b'"id"' in b"".join(tails):
+            self.feed(calls.calls)
+            return
+        self.feed(calls.calls[:1])
+        run = self._runs[""]
+        if run.second is not None:
+            self._hits += _repetition(run)
+        self._runs[""] = _Run(calls.calls[-1], tails[-1])
+
     def hits(self) -> Iterator[Hit]:
         """Yield the findings about runs that are over, and about those that are not."""
         yield from self._hits
@@ -305,11 +330,23 @@ class _Resent:
     def __init__(self) -> None:
         self.pairs: list[tuple[Exchange, Exchange]] = []
         self._last: dict[tuple[ScopeKey, str | None], Exchange] = {}
+        self._until_ns: float = 0
+        """By then all calls so far are answered."""
+
+    def feed_usual(self, calls: UsualCalls) -> None:
+        """Do the same with usual calls. No call is sent again where each begins when all before it are answered."""
+        if not calls.is_sequence or calls.began_ns[0] < self._until_ns:
+            self.feed(calls.calls)
+            return
+        self._until_ns = calls.ended_ns[-1]
+        self._last.update({(0, tool): calls.calls[places[-1]] for tool, places in calls.places.items()})
 
     def feed(self, exchanges: Iterable[Exchange]) -> None:
         last = self._last
         for exchange in exchanges:
-            request, transaction = exchange.request, exchange.transaction
+            request, transaction, response = exchange.request, exchange.transaction, exchange.response
+            if response is None or response.at_ns > self._until_ns:
+                self._until_ns = inf if response is None else response.at_ns
             if request.sender != CLIENT:
                 continue
             scope = 0 if transaction is None else scope_key(transaction)

@@ -13,7 +13,7 @@ from ....records import CLIENT
 from ...mcp.blocks import listed, member
 from ...message import RESULT
 from ...model import Exchange, Message
-from ...watching import watched
+from ...watching import JoinedPayloads, watched
 from ..facts import CaptureFacts
 from ..rule import Hit, Severity, Unchecked, hit_in, protocol_rule
 from ..words import call_name, quoted
@@ -47,8 +47,9 @@ PSEUDONYM: Final = "redacted-"
 _HEAD_BYTES: Final = 4096
 """A result with data names them in so many bytes."""
 
-_TELLING_TYPE: Final = lazy_pattern(rb'"mimeType"\s*:\s*"[^"]*(?i:image|audio|json)')
-"""Types of which a text can be seen not to be."""
+_DATA: Final = lazy_pattern(rb'"(?:data|blob)"')
+_DATA_OR_TELLING_TYPE: Final = lazy_pattern(rb'"(?:data"|blob"|mimeType"\s*:\s*"[^"]*(?i:image|audio|json))')
+"""Data, or a type of which a text can be seen not to be."""
 
 _MAX_DECODED: Final = 1 << 20
 _PREFIX: Final = 64
@@ -98,6 +99,10 @@ class _MislabelledContents:
         self.limits: dict[Unchecked, None] = {}
         self._seen: dict[tuple[str, str | None], int] = {}
 
+    def may_concern(self, payloads: JoinedPayloads) -> bool:
+        """Return whether any of these results may hold data, or a resource of a type that a text can be seen not to have."""
+        return _DATA_OR_TELLING_TYPE.search(payloads.responses) is not None
+
     def feed(self, exchanges: Iterable[Exchange]) -> None:
         seen = self._seen
         for exchange in exchanges:
@@ -105,12 +110,8 @@ class _MislabelledContents:
             request = exchange.request
             if response is None or request.method not in _METHODS or request.sender != CLIENT or response.kind is not RESULT:
                 continue
-            raw = response.raw
-            if (
-                raw.find(b'"data"', 0, _HEAD_BYTES) < 0
-                and raw.find(b'"blob"', 0, _HEAD_BYTES) < 0
-                and (request.method != "resources/read" or _TELLING_TYPE.search(raw, 0, _HEAD_BYTES) is None)
-            ):
+            shown = _DATA_OR_TELLING_TYPE.search(response.raw, 0, _HEAD_BYTES)
+            if shown is None or (request.method != "resources/read" and _DATA.search(response.raw, 0, _HEAD_BYTES) is None):
                 continue
             key = (exchange.method, exchange.target)
             seen[key] = seen.get(key, 0) + 1

@@ -186,8 +186,13 @@ class _ProgressOrder:
     def feed(self, exchanges: Iterable[Exchange]) -> None:
         for exchange in exchanges:
             reports = [message for message in exchange.notifications if message.method == PROGRESS]
-            self.hits += _late(exchange, reports)
-            self.hits += _not_increasing(exchange, reports)
+            response = exchange.response
+            if response is not None and response.result_type != TASK:  # the token of a task is valid until the task is over
+                stream, number = response.stream, response.number
+                if late := [report for report in reports if report.number > number and report.stream == stream]:
+                    self.hits.append(_late(exchange, late))
+            if len(reports) > 1:
+                self.hits += _not_increasing(exchange, reports)
 
 
 WATCHERS: Final = (_ProgressOrder,)
@@ -204,19 +209,14 @@ def _is_known(facts: CaptureFacts, message: Message) -> bool:
     return transaction is None or transaction.scope.kind is not ScopeKind.TRANSACTION
 
 
-def _late(exchange: Exchange, reports: list[Message]) -> Iterator[Hit]:
-    response = exchange.response
-    if response is None or response.result_type == TASK:  # the token of a task is valid until the task is over
-        return
-    late = [report for report in reports if report.stream == response.stream and report.number > response.number]
-    if late:
-        what = f"Progress on {call_name(exchange)} was reported after its response."
-        yield hit_in(PROGRESS_AFTER_END, late[0], exchange.row, what, group=exchange.method, count=len(late))
+def _late(exchange: Exchange, reports: list[Message]) -> Hit:
+    what = f"Progress on {call_name(exchange)} was reported after its response."
+    return hit_in(PROGRESS_AFTER_END, reports[0], exchange.row, what, group=exchange.method, count=len(reports))
 
 
 def _not_increasing(exchange: Exchange, reports: list[Message]) -> Iterator[Hit]:
     last: dict[int, float] = {}
-    for message in reports if len(reports) > 1 else ():
+    for message in reports:
         now = progress_value(message)
         before = last.get(message.stream)
         if now is None:
@@ -246,10 +246,11 @@ def progress_value(message: Message) -> float | None:
     except UNREADABLE:
         number = None
     number = number or content_members(message.raw).get("progress")
-    if number is None or len(bytes(number)) > _MAX_NUMBER_BYTES:
+    if number is None:
         return None
+    digits = bytes(number)
     try:
-        return float(bytes(number))
+        return float(digits) if len(digits) <= _MAX_NUMBER_BYTES else None
     except ValueError:
         return None
 

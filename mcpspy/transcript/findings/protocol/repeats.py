@@ -6,8 +6,10 @@ Source: MCP specification, server/tools: a tool is neither read-only nor idempot
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+import msgspec
+
 from ....records import CLIENT
-from ....wire.json_spans import members
+from ....wire.json_spans import UNREADABLE, members
 from ...mcp.blocks import listed, member
 from ...model import Exchange, Kind
 from ..facts import CaptureFacts, ScopeKey, scope_key
@@ -128,4 +130,18 @@ def hints(facts: CaptureFacts, tool: str | None) -> dict[str, object] | None:
 
 def arguments(request: bytes) -> bytes:
     """Return the arguments of a call, byte for byte."""
-    return bytes(members(members(request).get("params", b"")).get("arguments", b""))
+    try:
+        return bytes(_decode(request).params.arguments)
+    except UNREADABLE:
+        return bytes(members(members(request).get("params", b"")).get("arguments", b""))
+
+
+class _CallArguments(msgspec.Struct, gc=False):
+    arguments: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _CallRequest(msgspec.Struct, gc=False):
+    params: _CallArguments
+
+
+_decode: Final = msgspec.json.Decoder(_CallRequest).decode

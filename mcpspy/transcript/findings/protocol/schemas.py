@@ -10,7 +10,7 @@ from ....records import CLIENT, SERVER
 from ...mcp.blocks import member
 from ...message import ERROR, RESULT
 from ...model import Exchange, Message, Row, Transcript, UnpairedMessage
-from ...watching import watched_rows
+from ...watching import UsualCalls, watched_rows
 from ..facts import TranscriptFacts, scope_key
 from ..json_schema import MAX_STEPS, Validators, dangling_reference
 from ..rule import AGENT, HANDSHAKE, Hit, HitDetails, Severity, Unchecked, hit_in, protocol_rule
@@ -179,12 +179,27 @@ class _Schemas:
             elif isinstance(row, Exchange) and row.request.sender == CLIENT:
                 method, server = row.request.method, self.servers[row.request.capture]
                 if method == "tools/call":
-                    if row.response is not None and row.cancelled is None and (server.tools or server.complete):
-                        self.hits += _called(server, row, row.response)
+                    if row.response is None or row.cancelled is not None or not (server.tools or server.complete):
+                        continue
+                    if row.transaction is None and _is_counted(server, row.request.target, row.response):
+                        continue
+                    self.hits += _called(server, row, row.response)
                 elif method == "tools/list":
                     server.changed_ns.pop(scope_key(row.transaction), None)
                     if row.response is not None and row.response.kind is RESULT:
                         self.hits += _listed(server, row)
+
+    def feed_usual(self, calls: UsualCalls) -> None:
+        """Do the same with usual calls. Those of tools of which enough were checked are counted."""
+        server = self.servers[calls.requests[0].capture]
+        if not (server.tools or server.complete):
+            return
+        known = [(0, tool) for tool in calls.places if tool is not None and server.checked.get((0, tool), 0) >= MAX_EACH]
+        if not calls.is_plain or server.changed_ns or len(known) < len(calls.places):
+            self.feed(calls.calls)
+            return
+        for scope, tool in known:
+            server.checked[scope, tool] += len(calls.places[tool])
 
 
 ROW_WATCHERS: Final = (_Schemas,)
@@ -243,6 +258,15 @@ def _dangling(row: Exchange, response: Message, tools: Any) -> Iterator[Hit]:
             "Put the $defs that a schema refers to into the same schema: each stands alone, without the document it came from."
         )
         yield hit_in(TOOL_SCHEMA_INVALID, response, row.row, what, advice=advice, group=f"$ref {dangling[0]}")
+
+
+def _is_counted(server: _ListedTools, tool: str | None, response: Message) -> bool:
+    """Count a call on stdio, and return True, if nothing else is to be done: it did not fail, and enough others were checked."""
+    checked = 0 if tool is None else server.checked.get((0, tool), 0)
+    if tool is None or checked < MAX_EACH or server.changed_ns or response.kind is ERROR or response.is_error:
+        return False
+    server.checked[0, tool] = checked + 1
+    return True
 
 
 def _called(server: _ListedTools, row: Exchange, response: Message) -> Iterator[Hit]:

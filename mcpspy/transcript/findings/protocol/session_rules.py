@@ -9,6 +9,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from operator import lt
 from typing import Final
 
 from ....records import CLIENT, SERVER, Side
@@ -19,7 +20,7 @@ from ...mcp.methods import INITIALIZE, OPENINGS
 from ...mcp.revisions import Era
 from ...model import HTTP_ERRORS, Exchange, Kind
 from ...offers.definitions import LISTED_MEMBERS
-from ...watching import watched
+from ...watching import UsualCalls, watched
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Hit, hit_in, protocol_rule
 from ..words import call_name, quoted
@@ -153,6 +154,17 @@ class _Ids:
                 if numbers[bisect_left(numbers, number)] == number:
                     self._again.add(_id_hash(exchange))
             self._others.append(_id_hash(exchange))
+
+    def feed_usual(self, calls: UsualCalls) -> None:
+        """Do the same with usual calls."""
+        ids = [request.id or "-" for request in calls.requests]
+        known = self._numbers[CLIENT]
+        if "".join(ids).isdigit() and len(max(ids, key=len)) <= _ID_DIGITS:
+            numbers = [*map(int, ids)]
+            if numbers[0] > (known[-1] if known else -1) and all(map(lt, numbers, numbers[1:])):
+                known.extend(numbers)
+                return
+        self.feed(calls.calls)
 
     def again(self) -> set[int]:
         """Return hashes of the ids that came more than once on one side, and perhaps of a few others."""

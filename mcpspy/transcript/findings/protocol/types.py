@@ -16,7 +16,7 @@ from ...mcp.plain import is_plain
 from ...mcp.revisions import OLDEST, era, nearest
 from ...message import NOTIFICATION, REQUEST, RESULT
 from ...model import Exchange, Kind, Message, Row, Transcript, UnpairedMessage
-from ...watching import watched_rows
+from ...watching import CALL, UsualCalls, watched_rows
 from ..facts import TranscriptFacts
 from ..rule import Hit, Severity, Unchecked, hit_in, protocol_rule
 from ..words import quoted
@@ -69,6 +69,7 @@ class _Types:
     def __init__(self, _: Transcript) -> None:
         self.hits: list[Hit] = []
         self.limits: dict[Unchecked, None] = {}
+        self._has_left_some = False
         self._checks: Checks | None = None
         self._seen: dict[tuple[int, str, str, int], int] = {}
         self._lacking: dict[tuple[int, str, str, int], int] = {}
@@ -86,6 +87,31 @@ class _Types:
             elif isinstance(row, UnpairedMessage):
                 look(row.row, row.message.method or "", row.message)
 
+    def feed_usual(self, calls: UsualCalls) -> None:
+        """Do the same with usual calls."""
+        revisions = {message.revision for messages in (calls.requests, calls.responses) for message in messages}
+        if revisions == {None}:
+            return
+        keys = [
+            (message.capture, CALL, message.sender, at) for at, message in ((2, calls.requests[0]), (1, calls.responses[0]))
+        ]
+        is_seen = all(self._seen.get(key, 0) >= MAX_EACH for key in keys)
+        if (
+            not is_seen or not calls.is_plain or None in revisions
+            or any(_lacks_members(CALL, response.raw) for response in calls.responses)
+        ):  # fmt: skip
+            self.feed(calls.calls)
+            return
+        for key in keys:
+            self._seen[key] += len(calls.calls)
+        self._leave_some()
+
+    def _leave_some(self) -> None:
+        """Note that some messages were not looked at. To ask the dictionary each time would take longer."""
+        if not self._has_left_some:
+            self._has_left_some = True
+            self.limits[_LIMIT] = None
+
     def _look(self, row: int, method: str, message: Message) -> None:
         kind = message.kind
         # a number, because each look-up of a member of an enumeration is a call of its hash
@@ -94,12 +120,13 @@ class _Types:
             return
         key = (message.capture, method, message.sender, number)
         count = self._seen[key] = self._seen.get(key, 0) + 1
-        if count > MAX_EACH and kind is RESULT and _lacks_members(method, message.raw):
-            count = self._lacking[key] = self._lacking.get(key, 0) + 1
-        if kind is RESULT and message.result_type is not None:
-            return
-        if count > MAX_EACH or message.size - message.unkept_bytes > MAX_BYTES:
-            self.limits[_LIMIT] = None
+        if kind is RESULT:
+            if count > MAX_EACH and _lacks_members(method, message.raw):
+                count = self._lacking[key] = self._lacking.get(key, 0) + 1
+            if message.result_type is not None:
+                return
+        if count > MAX_EACH or len(message.raw) > MAX_BYTES:
+            self._leave_some()
             return
         if _is_plain(message, message.method or method):
             return

@@ -75,7 +75,12 @@ class _Bursts:
 
     def feed(self, exchanges: Iterable[Exchange]) -> None:
         for exchange in exchanges:
-            if len(exchange.notifications) >= _FEW and _silence_before(exchange, _reports(exchange)) is not None:
+            if len(exchange.notifications) < _FEW:
+                continue
+            reports = _reports(exchange)
+            if not reports or reports[0].at_ns - exchange.request.at_ns < _SILENCE_NS:
+                continue  # as is usual: the first of them came by itself, or without a silence
+            if _silence_before(exchange, reports) is not None:
                 self.exchanges.append(exchange)
 
 

@@ -17,7 +17,7 @@ from ...mcp.codes import HTTP_STATUSES, METHOD_NOT_FOUND, MODERN_CODES
 from ...mcp.fields import revision
 from ...mcp.revisions import Era, era
 from ...model import HTTP_REDIRECTS, Exchange, Kind, Outcome
-from ...watching import watched
+from ...watching import UsualCalls, watched
 from ..facts import CaptureFacts, ScopeKey, agreed_revisions
 from ..hits import hit_on_stream
 from ..protocol.answers import NOTIFICATION_ANSWERED
@@ -148,6 +148,9 @@ class _FirstRequests:
 
     def feed(self, exchanges: Iterable[Exchange]) -> None:
         self.hits.feed(exchanges)
+
+    def feed_usual(self, calls: UsualCalls) -> None:
+        self.hits.feed_usual(calls)
 
     def _of_request(self, exchange: Exchange, transaction: Transaction, agreed: str | None) -> Iterator[Hit]:
         (number, row), self._last = self._last, (transaction.number, exchange.row)
