@@ -210,7 +210,7 @@ class PackedRows(Sequence[Row]):
         begin, waited_for = 0, len(newest) - MOST_NEWEST_ROWS
         while begin + BLOCK_ROWS + NEWEST_ROWS <= len(newest):
             block = newest[begin : begin + BLOCK_ROWS]
-            if begin + BLOCK_ROWS > waited_for and not all(_is_over(row) for row in block if isinstance(row, Exchange)):
+            if begin + BLOCK_ROWS > waited_for and not _are_over(block):
                 break
             self._pack_block(block, forget)
             begin += BLOCK_ROWS
@@ -263,25 +263,28 @@ class PackedRows(Sequence[Row]):
     def _packed_without_payloads(self, block: list[Row | None], messages: list[Message]) -> bytes:
         """Return rows as MessagePack, with places in the stead of the payloads of these messages, which are theirs."""
         raws = [message.raw for message in messages]
-        is_regular, place = self._source.is_regular, self._place
+        places: Sequence[bytes | int]
+        if self._source.is_regular and {*map(type, messages)} == {UsualMessage}:
+            places = [*map(len, raws)]
+        else:
+            places = [self._place(message, raw) for message, raw in zip(messages, raws, strict=True)]
         try:
-            for message, raw in zip(messages, raws, strict=True):
-                if is_regular and type(message) is UsualMessage:
-                    message.raw = len(raw)  # type: ignore[assignment]  # until the block is made
-                elif (its_place := place(message, raw)) is not None:
-                    message.raw = its_place  # type: ignore[assignment]  # as above
+            for message, place in zip(messages, places, strict=True):
+                message.raw = place  # type: ignore[assignment]  # until the block is made
             return packed(block)
         finally:
             for message, raw in zip(messages, raws, strict=True):
                 message.raw = raw
 
-    def _place(self, message: Message, raw: bytes) -> int | None:
-        """Return the place of a payload that can be read again; None if it cannot, or is small."""
+    def _place(self, message: Message, raw: bytes) -> int | bytes:
+        """Return the place of a payload that can be read again; the payload if it cannot, or is small."""
+        if isinstance(message, UsualMessage) and self._source.is_regular:
+            return len(raw)
         small_bytes = _SMALL_BYTES if self.carriers is None else _SMALL_BYTES_OF_HTTP
         if len(raw) <= small_bytes or message.batch:
-            return None
+            return raw
         begin = self._source.position(message.number, raw)
-        return None if begin < 0 else begin << _SIZE_BITS | len(raw)
+        return raw if begin < 0 else begin << _SIZE_BITS | len(raw)
 
     def keep(self, number: int) -> Exchange:
         """Return the exchange with this number, to be changed: from now on it is always the same object."""
@@ -405,9 +408,12 @@ def messages_of(row: Exchange) -> Sequence[Message]:
     return (request, response, *row.notifications) if row.notifications else (request, response)
 
 
-def _is_over(exchange: Exchange) -> bool:
-    """Return whether an exchange has its answer, or will have none, and the transaction that carried it has ended."""
-    return exchange.over and (exchange.transaction is None or exchange.transaction.over)
+def _are_over(rows: list[Row]) -> bool:
+    """Return whether each exchange has its answer, or will have none, and the transactions that carried them have ended."""
+    for row in rows:
+        if isinstance(row, Exchange) and not (row.over and (row.transaction is None or row.transaction.over)):
+            return False
+    return True
 
 
 class FirstExchanges(Mapping[int, Exchange]):

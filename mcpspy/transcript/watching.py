@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from operator import le, sub
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from ..records import CLIENT
 from .message import RESULT, UsualMessage
@@ -85,21 +85,22 @@ class UsualCalls:
 
 def usual_calls(calls: list[Exchange]) -> UsualCalls | None:
     """Return calls as usual ones; None if one of them is not."""
-    requests, responses, is_plain = [], [], True
-    for call in calls:
-        request, response = call.request, call.response
-        if type(request) is not UsualMessage or type(response) is not UsualMessage or response.kind is not RESULT:
+    requests = [call.request for call in calls]
+    responses = [call.response for call in calls]
+    if {*map(type, requests), *map(type, responses)} != {UsualMessage}:
+        return None
+    is_plain, answers = True, cast("list[Message]", responses)
+    for call, request, response in zip(calls, requests, answers, strict=True):
+        if response.kind is not RESULT or request.sender != CLIENT:
             return None
-        if request.sender != CLIENT or call.transaction is not None or call.cancelled is not None or call.is_probe:
+        if call.transaction is not None or call.cancelled is not None or call.is_probe:
             return None
         if (
             response.is_error or response.id != request.id or request.flaws or response.flaws or call.left_ns is not None
             or response.result_type is not None or call.notifications or call.partials or call.more_responses
         ):  # fmt: skip
             is_plain = False
-        requests.append(request)
-        responses.append(response)
-    return UsualCalls(calls, requests, responses, is_plain=is_plain) if calls else None
+    return UsualCalls(calls, requests, answers, is_plain=is_plain)
 
 
 class ExchangesByKind:

@@ -270,15 +270,15 @@ class _Repetitions:
 
     def feed_usual(self, calls: UsualCalls) -> None:
         """Do the same with usual calls. Where none has the arguments of the one before it, only the last one may begin a run."""
-        tails = [request.raw[request.raw.find(_ARGUMENTS) :] for request in calls.requests]
+        tails = [request.raw.partition(_ARGUMENTS)[2] for request in calls.requests]
         if len(tails) < _FEWEST or any(map(eq, tails, tails[1:])) or b'"id"' in b"".join(tails):
             self.feed(calls.calls)
             return
         self.feed(calls.calls[:1])
-        run = self._runs[""]
+        run, last = self._runs[""], calls.requests[-1].raw
         if run.second is not None:
             self._hits += _repetition(run)
-        self._runs[""] = _Run(calls.calls[-1], tails[-1])
+        self._runs[""] = _Run(calls.calls[-1], last[last.find(_ARGUMENTS) :])
 
     def hits(self) -> Iterator[Hit]:
         """Yield the findings about runs that are over, and about those that are not."""
