@@ -110,6 +110,11 @@ def test_a_timeline_waits_for_no_schemas_and_no_server_of_pages() -> None:
     assert_absent({"aiohttp", "jsonschema", "mcp_types"}, imported_by_a_look("show"))
 
 
+@pytest.mark.parametrize("name", ["time", "everything", "question", "stateless", "channels"])
+def test_a_timeline_of_calls_with_schemas_waits_for_no_library_that_knows_all_of_them(name: str) -> None:
+    assert_absent({"jsonschema", "referencing", "mcp_types"}, loaded_by("show", str(CAPTURES / f"{name}.mcpspy")))
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["list"], ["list", "--all", "--json"], ["show"], ["show", "--detail", "names"]],

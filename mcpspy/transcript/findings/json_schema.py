@@ -52,11 +52,13 @@ class Validators:
 
     def mistake(self, schema: Any, value: Any) -> str:
         """Say in a sentence why `value` does not fit `schema`; empty if it fits, or if that cannot be told."""
-        if not isinstance(schema, dict):
+        if not isinstance(schema, dict) or fits_plainly(schema, value, [_PLAIN_STEPS]):
             return ""
+        return self.mistake_by_jsonschema(schema, value)
+
+    def mistake_by_jsonschema(self, schema: dict[str, Any], value: Any) -> str:
+        """Say the same without a look at what can be told at once."""
         try:
-            if fits_plainly(schema, value, [_PLAIN_STEPS]):
-                return ""
             validator = self._validator(schema)
             errors = list(islice(validator.iter_errors(value), MAX_MISTAKES + 1)) if validator is not None else []
         except Exception:  # noqa: BLE001 - a schema of a peer: whatever the validator raises about it proves nothing
@@ -122,54 +124,127 @@ def leads_somewhere(document: Any, reference: str) -> bool:
 
 
 def fits_plainly(schema: Any, value: Any, steps: list[int]) -> bool:
-    """Return whether a value fits a schema of usual keywords; False also if that takes more than so many `steps`, or more keywords.
+    """Return whether a value fits a schema of usual keywords for sure; False also if that takes more than so many `steps`.
 
-    Most values fit, and importing jsonschema to see it takes 65 ms.
+    Most values fit, and importing jsonschema to see it takes 65 ms. Whatever is not listed here, in `_PLAIN`, is for jsonschema.
     """
-    steps[0] -= 1
-    if steps[0] < 0 or not isinstance(schema, dict) or not schema.keys() <= _PLAIN:
+    try:
+        return _fits(schema, value, _Document(schema, steps), is_root=True)
+    except RecursionError:
+        return False
+
+
+class _Document:
+    """The schema that `$ref` leads through, and the steps that are left."""
+
+    __slots__ = ("_root", "_steps")
+
+    def __init__(self, root: Any, steps: list[int]) -> None:
+        self._root = root
+        self._steps = steps
+
+    def step(self) -> bool:
+        """Take a step; False if none is left."""
+        self._steps[0] -= 1
+        return self._steps[0] >= 0
+
+    def definition(self, reference: Any) -> Any:
+        """Return what `#/$defs/Name` names; an impossible schema if it is spelled in another way, or names nothing."""
+        parts = reference.split("/") if isinstance(reference, str) else ()
+        if len(parts) != 3 or parts[0] != "#" or parts[1] not in _DEFINITIONS or not _NAME_LETTERS.issuperset(parts[2]):
+            return _UNKNOWN
+        definitions = self._root.get(parts[1])
+        return definitions.get(parts[2], _UNKNOWN) if isinstance(definitions, dict) else _UNKNOWN
+
+
+def _fits(schema: Any, value: Any, document: _Document, *, is_root: bool = False) -> bool:
+    """Do the same for a part of a schema. What has `$id` or another `$schema` is not plain: references mean something else there."""
+    if not document.step() or schema is True:
+        return schema is True
+    if not isinstance(schema, dict) or not schema.keys() <= _PLAIN or ("$schema" in schema and not is_root):
         return False
     if "type" in schema and not _is_of_type(schema["type"], value):
         return False
-    if "enum" in schema:
-        choices = schema["enum"]
-        if not isinstance(choices, list) or not any(type(item) is type(value) and item == value for item in choices[:_FEW]):
-            return False
+    if not _is_chosen(schema, value) or not (schema.keys().isdisjoint(_OTHERS) or _fits_others(schema, value, document)):
+        return False
     if type(value) in _NUMBERS:
-        return _is_between(value, schema.get("minimum"), schema.get("maximum"))
-    if isinstance(value, str | list):
-        names = ("minLength", "maxLength") if isinstance(value, str) else ("minItems", "maxItems")
-        if not _is_between(len(value), *map(schema.get, names)):
-            return False
+        return _is_number_between(schema, value)
+    if isinstance(value, str):
+        return _is_between(len(value), schema.get("minLength"), schema.get("maxLength"))
     if isinstance(value, list):
-        items = schema.get("items", _ANYTHING)
-        return all(fits_plainly(items, item, steps) for item in value)
-    return not isinstance(value, dict) or _fit_members(schema, value, steps)
+        items = schema.get("items", True)
+        is_between = _is_between(len(value), schema.get("minItems"), schema.get("maxItems"))
+        return is_between and all(_fits(items, item, document) for item in value)
+    return not isinstance(value, dict) or _fit_members(schema, value, document)
 
 
-def _fit_members(schema: dict[str, Any], value: dict[str, Any], steps: list[int]) -> bool:
+def _fit_members(schema: dict[str, Any], value: dict[str, Any], document: _Document) -> bool:
     required, properties = schema.get("required", []), schema.get("properties", {})
-    others = schema.get("additionalProperties", _ANYTHING)
+    others, names = schema.get("additionalProperties", True), schema.get("propertyNames", True)
     if not (isinstance(required, list) and isinstance(properties, dict)) or len(required) > _FEW:
         return False
     if not all(isinstance(name, str) and name in value for name in required):
         return False
-    if others is True:
-        others = _ANYTHING
-    return all(fits_plainly(properties.get(name, others), item, steps) for name, item in value.items())
+    if not _is_between(len(value), schema.get("minProperties"), schema.get("maxProperties")):
+        return False
+    if names is not True and not all(_fits(names, name, document) for name in value):
+        return False
+    return all(_fits(properties.get(name, others), item, document) for name, item in value.items())
+
+
+def _fits_others(schema: dict[str, Any], value: Any, document: _Document) -> bool:
+    """Return whether a value fits the schemas that a schema refers to or has as parts."""
+    if "$ref" in schema and not _fits(document.definition(schema["$ref"]), value, document):
+        return False
+    all_of, any_of, one_of = (schema.get(name, [True]) for name in ("allOf", "anyOf", "oneOf"))
+    if not (isinstance(all_of, list) and isinstance(any_of, list) and isinstance(one_of, list)):
+        return False
+    if not all(_fits(part, value, document) for part in all_of) or not any(_fits(part, value, document) for part in any_of):
+        return False
+    fitting = [part for part in one_of if not _is_of_other_type(part, value)]
+    return len(fitting) == 1 and _fits(fitting[0], value, document)
+
+
+def _is_of_other_type(schema: Any, value: Any) -> bool:
+    """Return whether a value is of none of the types that a schema names. Where there is `$ref`, draft 7 reads nothing else."""
+    if not isinstance(schema, dict) or "$ref" in schema or "$schema" in schema or "type" not in schema:
+        return False
+    wanted = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if not all(isinstance(name, str) and name in _TYPES for name in wanted) or ("integer" in wanted and type(value) is float):
+        return False
+    return not _is_of_type(wanted, value)
+
+
+def _is_chosen(schema: dict[str, Any], value: Any) -> bool:
+    """Return whether a value is one of those that `enum` and `const` allow. Only plain values are compared: 1 is 1.0 and not true."""
+    choices = schema.get("enum")
+    if "enum" in schema and not (isinstance(choices, list) and any(_is_same(item, value) for item in choices[:_FEW])):
+        return False
+    return "const" not in schema or _is_same(schema["const"], value)
+
+
+def _is_same(wanted: Any, value: Any) -> bool:
+    return type(wanted) is type(value) and not isinstance(value, list | dict) and wanted == value
 
 
 _PLAIN_STEPS: Final = 2_000
 _FEW: Final = 200
-_ANYTHING: Final[dict[str, Any]] = {}
+_UNKNOWN: Final[dict[str, Any]] = {"$id": ""}
 _NUMBERS: Final = (int, float)
-_PLAIN: Final = frozenset(
-    {
-        "type", "enum", "properties", "required", "additionalProperties", "items", "minimum", "maximum", "minLength", "maxLength",
-        "minItems", "maxItems", "$schema", "title", "description", "default", "examples", "format", "pattern", "uniqueItems",
-    }
-)  # fmt: skip
-"""Keywords that `fits_plainly` knows; those of `_NOT_RUN` among them count as fulfilled here too."""
+_DEFINITIONS: Final = ("$defs", "definitions")
+_NAME_LETTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
+"""Letters that mean themselves in a reference."""
+
+_OTHERS: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
+"""Keywords for values of all types that have schemas."""
+
+_PLAIN: Final = _OTHERS | {
+    "type", "enum", "const", "properties", "required", "additionalProperties", "propertyNames", "minProperties", "maxProperties",
+    "items", "minItems", "maxItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
+    "maxLength", "$schema", "$defs", "definitions", "$comment", "title", "description", "default", "examples", "example",
+    "deprecated", "readOnly", "writeOnly", "nullable", "contentEncoding", "contentMediaType", "format", "pattern", "uniqueItems",
+}  # fmt: skip
+"""Keywords that `fits_plainly` knows, or that mean nothing for a value; those of `_NOT_RUN` count as fulfilled here too."""
 
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "null": (type(None),), "integer": (int,),
@@ -181,6 +256,15 @@ def _is_of_type(wanted: Any, value: Any) -> bool:
     """Return whether a value is of a type; some whole numbers of the type float are taken for no integers."""
     names = wanted if isinstance(wanted, list) else [wanted]
     return any(isinstance(name, str) and type(value) in _TYPES.get(name, ()) for name in names)
+
+
+def _is_number_between(schema: dict[str, Any], value: float) -> bool:
+    """Return whether a number is within all limits of a schema; of fractions no multiples are sought."""
+    least, most, step = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum"), schema.get("multipleOf")
+    is_above = least is None or (type(least) in _NUMBERS and value > least)
+    is_below = most is None or (type(most) in _NUMBERS and value < most)
+    is_multiple = step is None or (type(step) is int and step > 0 and type(value) is int and value % step == 0)
+    return is_above and is_below and is_multiple and _is_between(value, schema.get("minimum"), schema.get("maximum"))
 
 
 def _is_between(number: float, least: Any, most: Any) -> bool:

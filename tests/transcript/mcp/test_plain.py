@@ -189,3 +189,10 @@ def test_what_is_plain_in_captures_is_as_specified_however_it_is_changed() -> No
         others = changed(sample[4], names if len(json.dumps(sample[4])) < 2_000 else [])
         for other in ((*sample[:4], content) for content in others):
             assert not fits(other) or mistake(other) == "", other
+
+
+@pytest.mark.parametrize("method", sorted(types.METHODS_OF_NO_TYPE))
+@pytest.mark.parametrize("kind", ["request", "notification", "result"])
+def test_nothing_is_specified_for_what_is_no_method_of_mcp(kind: str, method: str) -> None:
+    checks = [types._checks()[f"{sender} {kind}"] for sender in (CLIENT, SERVER)]
+    assert [check(method, revision, 7) for check in checks for revision in REVISIONS.values()] == [""] * 4

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from ....records import CLIENT
 from ....wire.json_spans import members
+from ...correlator import PONG
 from ...mcp.plain import is_plain
 from ...mcp.revisions import OLDEST, era, nearest
 from ...message import NOTIFICATION, REQUEST, RESULT
@@ -53,6 +54,9 @@ _MISSING: Final = Unchecked(
     reason="only the main members of results are looked at without the package mcp-types; pip install mcp-types",
 )
 _FIRST_KNOWN: Final = "2024-11-05"
+METHODS_OF_NO_TYPE: Final = frozenset({"", PONG})
+"""Names of what is no method of MCP: an answer to nothing known, and the beat that some servers send."""
+
 _MEMBER: Final = {Kind.REQUEST: "params", Kind.NOTIFICATION: "params", Kind.RESULT: "result"}
 
 
@@ -142,6 +146,8 @@ ROW_WATCHERS: Final = (_Types,)
 
 def _is_plain(message: Message, method: str) -> bool:
     """Return whether a message is seen to be as specified without the official types."""
+    if method in METHODS_OF_NO_TYPE:
+        return True
     member = _MEMBER[message.kind]
     return is_plain(
         era(message.revision or OLDEST), message.sender, method, member, bytes(members(message.raw).get(member, b"null"))
