@@ -132,7 +132,7 @@ def _digest(value: Any) -> bytes | None:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     except (ValueError, RecursionError):
         return None
-    from hashlib import blake2b  # takes 4 ms, for it opens OpenSSL
+    from .digests import blake2b
 
     return blake2b(text.encode(), digest_size=16).digest()
 

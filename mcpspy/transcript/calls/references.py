@@ -37,7 +37,7 @@ def fingerprint(request: Message) -> bytes:
     params = request.params
     if not isinstance(params, dict):
         return b""
-    from hashlib import blake2b  # takes 4 ms, for it opens OpenSSL
+    from ..digests import blake2b
 
     lasting = {name: value for name, value in params.items() if name not in _NEW_IN_EACH_ROUND}
     try:

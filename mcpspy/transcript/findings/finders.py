@@ -8,7 +8,6 @@ To add findings, write a module and add it to the table of the facts that it rea
 
 from __future__ import annotations
 
-from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
@@ -258,8 +257,18 @@ def concerns(name: str, facts: CaptureFacts) -> bool:
     return (not capture.is_model or name in _OF_MODEL_API) and (bool(capture.transactions) or name not in _HTTP_ONLY)
 
 
-@cache
+_imported: Final[dict[str, FindingModule[Any]]] = {}
+
+
 def finder(name: str) -> FindingModule[Any]:
     """Import a module that finds."""
-    module: FindingModule[Any] = import_module(f"mcpspy.transcript.findings.{name}")
+    module = _imported.get(name)
+    if module is None:
+        module = _imported[name] = import_module(f"mcpspy.transcript.findings.{name}")
     return module
+
+
+def asked_rules() -> Iterator[Rule]:
+    """Yield the rules of the modules that were imported so far: those of all findings that were just sought are among them."""
+    for module in _imported.values():
+        yield from module.RULES

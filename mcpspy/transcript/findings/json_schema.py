@@ -107,12 +107,14 @@ def dangling_reference(schema: Any) -> str:
 
 def leads_somewhere(document: Any, reference: str) -> bool:
     """Return whether a reference names a part of its own document (RFC 6901); anchors and ids are believed."""
-    from urllib.parse import unquote
-
     if not reference.startswith("#"):
         return False
+    if "%" in reference:
+        from urllib.parse import unquote  # slow to import
+
+        reference = unquote(reference)
     value = document
-    for step in unquote(reference[2:]).split("/") if reference.startswith("#/") else ():
+    for step in reference[2:].split("/") if reference.startswith("#/") else ():
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict) and name in value:
             value = value[name]

@@ -5,7 +5,6 @@ a text that is not JSON equals only the same text. What the members mean is left
 """
 
 import json
-from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
@@ -121,6 +120,8 @@ def value_key(text: str) -> bytes:
 
 
 def _digest(text: str) -> bytes:
+    from ..digests import blake2b
+
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

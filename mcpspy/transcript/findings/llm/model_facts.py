@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ....wire.json_spans import members, string
 from ...llm.prompt import offer_text
@@ -22,15 +23,14 @@ if TYPE_CHECKING:
     from ...model import CaptureInfo, Exchange, Transcript
 
 
-@dataclass(slots=True, eq=False)
-class OfferedTool:
+class OfferedTool(msgspec.Struct, eq=False):
     """A tool that prompts offer under one name, description and schema. `first` is the first model call with it."""
 
     offer: ToolOffer
     first: ModelCall
     count: int = 0
     """Number of prompts that offer it."""
-    captures: set[int] = field(default_factory=set)
+    captures: set[int] = msgspec.field(default_factory=set)
     """The captures of those prompts."""
 
     @property

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final
-from urllib.parse import unquote
 
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
@@ -110,7 +109,11 @@ def _others(reads: list[Exchange]) -> Iterator[Hit]:
 
 
 def _spelling(uri: str) -> str:
-    return unquote(uri).rstrip("/")
+    if "%" in uri:
+        from urllib.parse import unquote  # slow to import
+
+        uri = unquote(uri)
+    return uri.rstrip("/")
 
 
 def _cache_sign(read: Exchange) -> str:
