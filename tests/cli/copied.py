@@ -29,7 +29,7 @@ def import_verbs(_: Request | None = None) -> None:
     """Import what the verbs import, which is done once."""
     if "jsonschema" in sys.modules:
         return
-    for room in ("cli", "transcript", "views", "live/http"):
+    for room in ("cli", "transcript", "views", "replay", "live/http", "live/mock", "live/stdio"):
         for file in (PACKAGE / room).rglob("*.py"):
             import_module(".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts))
     import_module("jsonschema")  # which `check` imports when it needs it

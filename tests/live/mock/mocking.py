@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +14,7 @@ from mcpspy.capture.file.writer import Writer
 from mcpspy.records import Header, Record
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
+from tests.cli.terminal import COPY
 from tests.deadlines import DEADLINE_S
 
 
@@ -34,7 +34,7 @@ class Mocking:
 
     def __init__(self, capture: Path, *options: str) -> None:
         self.own = capture.with_name(f"{capture.stem}-own.mcpspy")
-        words = [sys.executable, "-m", "mcpspy", "mock", str(capture), "--capture", str(self.own), *options]
+        words = [*COPY, "mock", str(capture), "--capture", str(self.own), *options]
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def __enter__(self) -> Self:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
-import sys
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from mcpspy.capture.file.reader import read
 from mcpspy.records import Note
 from mcpspy.transcript.transcribe import transcribe
+from tests.cli.terminal import COPY, MCPSPY
 from tests.deadlines import DEADLINE_S
 from tests.live.http.ends import Wire
 from tests.systems.lacking import END_SIGNAL
@@ -27,11 +27,11 @@ ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "appl
 
 
 class HttpMocking:
-    """`mcpspy mock --listen` of a capture. Leaving the `with` block ends it."""
+    """`mcpspy mock --listen` of a capture; `is_real` if `process` has to be mcpspy itself. Leaving the `with` block ends it."""
 
-    def __init__(self, capture: Path, *options: str) -> None:
+    def __init__(self, capture: Path, *options: str, is_real: bool = False) -> None:
         self.own = capture.with_name(f"{capture.stem}-own.mcpspy")
-        words = [sys.executable, "-m", "mcpspy", "mock", str(capture), "--listen", "127.0.0.1:0", "--capture", str(self.own)]
+        words = [*(MCPSPY if is_real else COPY), "mock", str(capture), "--listen", "127.0.0.1:0", "--capture", str(self.own)]
         self.process = subprocess.Popen([*words, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
         self.url = self.process.stderr.readline().strip()

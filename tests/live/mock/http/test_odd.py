@@ -198,7 +198,7 @@ LARGE = {"text": "x" * 1_000_000}
 def test_a_client_that_does_not_read_its_stream_is_not_heard_until_it_does(tmp_path: Path) -> None:
     recorded = Dialogue().client(tool_call(1)).server(result(1, LARGE))
     capture = written(tmp_path / "large.mcpspy", recorded.closes().records[:-1])
-    with HttpMocking(capture, "--transport", "sse") as mock:
+    with HttpMocking(capture, "--transport", "sse", is_real=True) as mock:
         stream = mock.connect().ask(method="GET")
         posting = []
         endpoint = stream.event()["data"]
