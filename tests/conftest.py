@@ -21,7 +21,7 @@ from _pytest.runner import runtestprotocol
 from tests.deadlines import DEADLINE_S
 from tests.preparing import ready
 from tests.systems.lacking import TESTED_SYSTEM, reason
-from tests.tiers import Tier, current_tier, load_hypothesis_profile
+from tests.tiers import Tier, covering, current_tier, load_hypothesis_profile
 
 ROOT = Path(__file__).parents[1]
 PEERS = Path(__file__).parent / "peers"
@@ -215,6 +215,26 @@ MARK_OF_FIXTURE = {
 }
 
 
+def _thin_grids(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the cells of grids that have no value of their own. A cell that was asked for by its name is run."""
+    grids: dict[str, list[pytest.Function]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("grid") and item.nodeid not in config.args:
+            grids.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out = [
+        item
+        for grid in grids.values()
+        for item, is_chosen in zip(
+            grid, covering([{name: id(value) for name, value in cell.callspec.params.items()} for cell in grid]), strict=True
+        )
+        if not is_chosen
+    ]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
+
+
 DATA_PATH = tuple(
     str(Path(__file__).parent / name)
     for name in (
@@ -230,11 +250,15 @@ DATA_PATH = tuple(
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if current_tier() is Tier.SAMPLE:
+        _thin_grids(config, items)
     for item in items:
         if str(item.path).startswith(DATA_PATH):
             item.add_marker("data_path")
-        if "current_tier" in vars(getattr(item, "module", item)):  # what its parameters depend on
+        if "current_tier" in vars(getattr(item, "module", item)) or item.get_closest_marker(
+            "grid"
+        ):  # what it does depends on it
             item.add_marker("tiered")
         if TESTED_SYSTEM != "linux" and (why := reason(item.path.relative_to(Path(__file__).parent).as_posix(), item.name)):
             item.add_marker(pytest.mark.skip(reason=why))

@@ -12,7 +12,7 @@ import pytest
 
 import mcpspy
 from tests.deadlines import SCENE_S
-from tests.tiers import Tier, current_tier
+from tests.tiers import Tier, covering, current_tier
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -128,3 +128,11 @@ def test_no_test_sees_the_store_of_whoever_runs_it(store: Path, tmp_path_factory
     assert os.environ["MCPSPY_HOME"] == str(store)
     assert store.is_relative_to(tmp_path_factory.getbasetemp())
     assert not store.exists()
+
+
+def test_of_a_grid_each_value_of_each_axis_is_tried_and_no_value_takes_the_place_of_others() -> None:
+    cells = [{"row": row, "column": column} for row in range(3) for column in range(4)]
+    tried = [cell for cell, is_chosen in zip(cells, covering(cells), strict=True) if is_chosen]
+    assert len(tried) == 4
+    assert sorted(cell["column"] for cell in tried) == [0, 1, 2, 3]
+    assert {cell["row"] for cell in tried} == {0, 1, 2}

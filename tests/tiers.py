@@ -4,7 +4,8 @@
 """
 
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TypeVar
 
@@ -49,3 +50,15 @@ def load_hypothesis_profile(tier: Tier) -> None:
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )
     hypothesis.settings.load_profile(tier.value)
+
+
+def covering(cells: Sequence[Mapping[str, int]]) -> list[bool]:
+    """Choose cells of a grid such that each value of each axis occurs, and none much more often than others."""
+    uses = Counter({value: 0 for cell in cells for value in cell.items()})
+    chosen = [False] * len(cells)
+    while not all(uses.values()):
+        counts = [sorted(uses[value] for value in cell.items()) for cell in cells]
+        best = min(range(len(cells)), key=counts.__getitem__)
+        chosen[best] = True
+        uses.update(cells[best].items())
+    return chosen

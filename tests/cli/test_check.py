@@ -46,6 +46,7 @@ def rules(*words: str) -> list[str]:
 MAX_PEAK_KIB = 200_000
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("text", ["garbage ", "{", "["])
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_line_of_garbage_is_checked_in_little_memory(stream: str, text: str, tmp_path: Path, tier: Tier) -> None:

@@ -96,6 +96,7 @@ def rows_of(capture: Path) -> list[Exchange]:
     return [row for row in transcribe(list(read(capture))).rows if isinstance(row, Exchange)]
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("action", "expected"),
@@ -186,6 +187,7 @@ def test_a_mock_gives_the_answer_that_the_client_got(kind: str, capture: Path) -
     assert asyncio.run(_called(target, DEADLINE_S)) == "changed"
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(
     ("kind", "action", "expected"),
     [

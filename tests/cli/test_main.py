@@ -33,6 +33,7 @@ def test_a_full_disk_is_reported_once(command: str) -> None:
     assert (done.returncode, done.stderr) == (2, said)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("command", PRINTING)
 @pytest.mark.parametrize("redirection", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_standard_streams_are_no_error(command: str, redirection: str) -> None:

@@ -47,6 +47,7 @@ def assert_looks_as_it_did(name: str, *words: str, columns: int, made_up: tuple[
     same_as_golden(f"screen-{name}-{columns}", [[(line, "")] for line in text.splitlines()])
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("columns", WIDTHS)
 @pytest.mark.parametrize("name", SCREENS)
 def test_the_screens_of_captures_look_as_they_did(name: str, columns: int) -> None:

@@ -342,6 +342,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("piece", HOSTILE)
 @pytest.mark.parametrize("head", [b"", ASCII, YAML, WINDOW, EXPLAINED])
 def test_a_hostile_dump_takes_linear_time(head: bytes, piece: bytes) -> None:

@@ -74,6 +74,7 @@ NAMES = ("cancelled", "everything", "filesystem", "git", "goodbye", "logs", "mem
 """Captures of stdio with one session each."""
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("form", STDIO)
 @pytest.mark.parametrize("name", NAMES)
 def test_each_format_has_the_rows_of_the_taps_and_all_findings_that_its_facts_allow(

@@ -221,6 +221,7 @@ def test_any_bytes_are_read_cut_anywhere(data: bytes, step: int) -> None:
     assert numbered([record for _, record in [*cut, *importer.close()]]) == imported(data)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("begin", [b"", b"read(0, ", b'read(0, "', b"readv(0, ", b"write(1<"])
 @pytest.mark.parametrize(
     "piece",

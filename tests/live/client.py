@@ -11,10 +11,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 from uuid import uuid4
 
 import mcpspy
@@ -22,7 +22,6 @@ from mcpspy.records import Close, End, Exit, Frame, Record
 from tests.conftest import PEERS
 from tests.deadlines import DEADLINE_S, POLL_S, eventually
 from tests.systems.lacking import WINDOWS
-from tests.tiers import Tier, current_tier
 
 MCPSPY = [sys.executable, "-m", "mcpspy"]
 MARK = "MCPSPY_TEST_MARK"
@@ -36,19 +35,10 @@ QUIET_S = 0.3
 Channels = Literal["pipes", "sockets"]
 OVER: list[Channels] = ["pipes"] if WINDOWS else ["pipes", "sockets"]
 
-First = TypeVar("First")
-Second = TypeVar("Second")
-
 
 def puppet(*steps: str) -> list[str]:
     """Return the argv of a server that takes these steps (tests/peers/puppet.py)."""
     return [sys.executable, "-I", "-S", str(PEERS / "puppet.py"), *steps]
-
-
-def crossed(first: Sequence[First], second: Sequence[Second]) -> list[tuple[First, Second]]:
-    """Return every pair, for tests that wait for a second or more; in the smallest tier half of them, with every member."""
-    half = current_tier() is Tier.SAMPLE
-    return [(member, two) for i, member in enumerate(first) for j, two in enumerate(second) if not half or (i + j) % 2 == 0]
 
 
 class Client:

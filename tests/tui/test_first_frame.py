@@ -51,6 +51,7 @@ def screen_of(shown: Piloted) -> Iterable[Iterable[Segment]]:
     return shown.terminal.screen._compositor.render_strips()
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("letters", [all_letters, ascii_letters], ids=["letters", "ascii"])
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize(("capture", "row"), [("everything", 0), ("everything", 19), ("streamable", 0), ("logs", 5)])

@@ -243,6 +243,7 @@ ENVIRONMENTS = [
 ]
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(
     "environment", ENVIRONMENTS, ids=lambda variables: " ".join(f"{name}={value}" for name, value in variables.items())
 )

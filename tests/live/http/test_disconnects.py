@@ -8,7 +8,6 @@ import pytest
 
 from mcpspy.records import End
 from tests.deadlines import DEADLINE_S, eventually
-from tests.live.client import crossed
 from tests.live.http.ends import EVENTS, EVENTS_TO_CLOSE, OK, asked, between, chunk
 
 pytestmark = pytest.mark.usefixtures("real_proxy")
@@ -56,8 +55,10 @@ BROKEN = {
 WAYS = [("close", "abort"), ("reset", "reset")]
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(("way", "how"), WAYS)
-@pytest.mark.parametrize(("name", "line"), crossed(list(BROKEN), [b"POST /mcp", b"GET /sse"]))
+@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("line", [b"POST /mcp", b"GET /sse"])
 def test_an_upstream_that_dies_is_seen_by_the_client(line: bytes, name: str, way: str, how: str, tmp_path: Path) -> None:
     head, body = BROKEN[name]
     with between(tmp_path / "x.mcpspy") as (upstream, proxy):

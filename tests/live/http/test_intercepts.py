@@ -269,6 +269,7 @@ def test_nothing_follows_a_stalled_request_on_its_connection(capture: Path) -> N
 # Answers in JSON
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("size", [1, 9, 1000])
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -388,6 +389,7 @@ def test_a_dropped_json_answer_never_comes_and_marks_its_request(capture: Path) 
 # Answers in events
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("size", [1, 11, 1000])
 @pytest.mark.parametrize(
     ("text", "expected"),

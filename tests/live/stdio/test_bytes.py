@@ -73,6 +73,7 @@ def assert_intact(data: bytes, back: bytes, records: list[Record]) -> None:
     assert not [record for record in records if isinstance(record, Damage)]
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("redact", ["none", "credentials"])
 @pytest.mark.parametrize("data", AWKWARD.values(), ids=AWKWARD)
 def test_awkward_bytes_pass_and_are_recorded(data: bytes, redact: str) -> None:
@@ -85,6 +86,7 @@ def test_a_secret_in_a_message_is_forwarded_and_recorded_as_it_is(over: Channels
     assert_intact(data, *echoed(data, over=over))
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("over", OVER)
 @pytest.mark.parametrize("size", SIZES)
 def test_no_length_of_a_line_is_special(size: int, over: Channels) -> None:

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from mcpspy.records import Damage, End
-from tests.live.client import OVER, Channels, Client, crossed, ending, puppet, stream
+from tests.live.client import OVER, Channels, Client, ending, puppet, stream
 from tests.tiers import Tier
 
 MAX_TRAFFIC_S = 0.08
@@ -113,7 +113,9 @@ def test_when_the_server_is_killed_the_client_hears_of_it(phase: Phase, over: Ch
         assert ending(client.records())[0].signal == "SIGKILL"
 
 
-@pytest.mark.parametrize(("phase", "over"), crossed(PHASES, OVER))
+@pytest.mark.grid
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("over", OVER)
 def test_when_the_client_is_killed_nothing_stays(phase: Phase, over: Channels) -> None:
     with Client(puppet(*SERVER), over=over) as client:
         phase(client)

@@ -15,7 +15,7 @@ from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.transcribe import transcribe
 from tests.conftest import Peer
 from tests.deadlines import DEADLINE_S
-from tests.live.client import OVER, Channels, Client, crossed, ending, puppet, stream
+from tests.live.client import OVER, Channels, Client, ending, puppet, stream
 from tests.tiers import Tier, current_tier
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
@@ -140,7 +140,9 @@ def test_a_late_first_output_tells_how_long_the_server_has_waited_for_a_processo
 # A server that does not
 
 
-@pytest.mark.parametrize(("number", "over"), crossed(SIGNALS, OVER))
+@pytest.mark.grid
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("over", OVER)
 def test_a_stubborn_server_and_its_grandchild_are_gone_before_the_client_kills_us(
     number: signal.Signals, over: Channels
 ) -> None:

@@ -135,6 +135,7 @@ def test_json_replaces_large_values_by_their_size_and_digest() -> None:
     assert "before" not in difference
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("width", [20, 80, None])
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_does_nothing(text: str, width: int | None) -> None:
