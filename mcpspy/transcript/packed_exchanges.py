@@ -50,8 +50,10 @@ class PackedExchanges(Sequence[Exchange]):
 
     def _can_be_packed(self, exchange: Exchange) -> bool:
         """Return whether nobody refers to an exchange, nor to its response."""
-        is_alone = exchange.transaction is None or exchange.transaction.request_messages <= 1
-        return bool(messages_of(exchange)) and is_alone and not self._rows.is_of_call(exchange)
+        transaction, carriers = exchange.transaction, self._rows.carriers
+        is_alone = transaction is None or transaction.request_messages <= 1
+        is_named = transaction is None or (carriers is not None and carriers.is_first(transaction))
+        return bool(messages_of(exchange)) and is_alone and is_named and not self._rows.is_of_call(exchange)
 
     def __len__(self) -> int:
         return self._count

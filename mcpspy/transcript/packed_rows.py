@@ -75,6 +75,16 @@ class PayloadSource(Protocol):
         """Read a record; None if it cannot be read again. Raises: CaptureError; OSError."""
 
 
+class Carriers(Protocol):
+    """The transactions of a capture over HTTP, which rows name by their numbers."""
+
+    def first(self, number: int, /) -> Transaction:
+        """Return the first transaction of this number. Raises: KeyError: if there is none."""
+
+    def is_first(self, transaction: Transaction, /) -> bool:
+        """Return whether a transaction can be named by its number."""
+
+
 class PackedMessage(Message, eq=False, gc=False, array_like=True):
     """A message whose payload was left out: until somebody asks for it, there is its place in `source`."""
 
@@ -123,7 +133,7 @@ _transaction: Final = Exchange.transaction
 def _carrier(exchange: PackedExchange) -> Transaction | None:
     value: Any = _transaction.__get__(exchange)  # type: ignore[union-attr]
     if isinstance(value, int):
-        value = exchange.carriers[value]
+        value = exchange.carriers.first(value)
         _transaction.__set__(exchange, value)  # type: ignore[union-attr]
     return value  # type: ignore[no-any-return]
 
@@ -181,7 +191,7 @@ class PackedRows(Sequence[Row]):
         self._kept: dict[int, Row] = {}
         """By position the rows in blocks that are not packed."""
         self._newest = rows
-        self.carriers: Mapping[int, Transaction] | None = None
+        self.carriers: Carriers | None = None
         """The transactions of a capture over HTTP, by their numbers."""
         self._recent: tuple[int, list[Row]] = (-1, [])
         self._reader: Callable[[list[Row]], object] | None = None

@@ -181,6 +181,10 @@ class Transcriber:
             if isinstance(rows, list):
                 from .packed_rows import PackedRows
 
+                if capture.info.transactions:
+                    from .http.recent_positions import RecentPositions
+
+                    self._source = source = RecentPositions(source)
                 rows = PackedRows(rows, source, capture.info.calls)
                 self.transcript.rows = cast("list[Row]", rows)
                 capture.pack_with(rows, source)

@@ -11,13 +11,13 @@ from mcpspy.capture.file.format import header_line
 from mcpspy.capture.file.reader import read
 from mcpspy.capture.file.writer import Writer
 from mcpspy.cli.credential_search import CredentialSearch
-from mcpspy.records import CLIENT, SERVER, Header, Open
+from mcpspy.records import CLIENT, SERVER, End, Header, Open
 from mcpspy.transcript import block_compression, known_exchanges, packed_exchanges, packed_rows, transcribe
 from mcpspy.transcript.findings.rule import Unchecked
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.http import packed_transactions
 from mcpspy.transcript.http.transaction import Stream, Transaction
-from mcpspy.transcript.model import Exchange, Row, Transcript
+from mcpspy.transcript.model import Exchange, Row, Transcript, UnpairedMessage
 from tests.transcript.dialogue import spelled
 
 ROOT = Path(__file__).parents[2]
@@ -48,8 +48,10 @@ def checked(transcript: Transcript) -> tuple[Any, ...]:
     return all_findings(transcript, limits=limits), limits
 
 
+@pytest.mark.parametrize("most_openings", [3, 4096])
 @pytest.mark.usefixtures("small_blocks")
-def test_packed_rows_have_the_findings_of_other_rows() -> None:
+def test_packed_rows_have_the_findings_of_other_rows(monkeypatch: pytest.MonkeyPatch, most_openings: int) -> None:
+    monkeypatch.setattr(packed_transactions, "MAX_OPENINGS", most_openings)
     packed = of_http = 0
     for path in CAPTURES:
         plain = transcribe.transcribe(read(path), credentials=CredentialSearch())
@@ -126,6 +128,46 @@ def test_packed_transactions_say_what_other_transactions_say() -> None:
         assert all(info.streams[stream] == opened for stream, opened in plain.streams.items())
         assert all(info.transaction_of(stream) is not None for stream in plain.streams)
     assert packed > 5
+
+
+def written_again(path: Path, capture: Path, times: int) -> None:
+    """Write the records of a capture several times after each other, with the same numbers of streams and transactions."""
+    header, *records = [record for record in read(capture) if not isinstance(record, End)]
+    assert isinstance(header, Header)
+    writer = Writer(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600), header_line(header))
+    last_ns = max(record.at_ns for record in records) + 1
+    for time in range(times):
+        for record in records:
+            record.at_ns += last_ns if time else 0
+            writer((record,))
+    writer.close(last_ns * times)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("name", ["streamable", "stateless", "sse", "oauth", "resumed"])
+@pytest.mark.parametrize("unpacked_rows", [0, 15])
+def test_numbers_of_transactions_that_come_again_give_the_same_rows_and_findings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, unpacked_rows: int
+) -> None:
+    monkeypatch.setattr(transcribe, "LARGE_ROWS", unpacked_rows)
+    path = tmp_path / "again.mcpspy"
+    written_again(path, ROOT / "captures" / f"{name}.mcpspy", 3)
+    plain = transcribe.transcribe(read(path))
+    packed = transcribe.transcribe(read(path), pack_rows=True)
+    assert isinstance(packed.captures[0].transactions, packed_transactions.PackedTransactions)
+    assert list(packed.captures[0].transactions) == list(plain.captures[0].transactions)
+    assert [row_said(row) for row in packed.rows] == [row_said(row) for row in plain.rows]
+    assert checked(packed) == checked(plain)
+
+
+def row_said(row: Row) -> tuple[object, ...]:
+    """Return what a row says."""
+    if isinstance(row, Transaction):
+        return said(row)
+    if not isinstance(row, Exchange):
+        return row.at_ns, row.message.raw if isinstance(row, UnpairedMessage) else repr(row)
+    carrier = None if row.transaction is None else said(row.transaction)
+    return row.row, row.outcome, [(message.number, message.stream, message.raw) for message in row.messages], carrier
 
 
 def said(transaction: Transaction) -> tuple[object, ...]:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ..packed_rows import PackedRows, PayloadSource
     from .intercepted import InterceptedUnits
     from .packed_transactions import PackedTransactions
+    from .recent_positions import RecentPositions
 
 ENDPOINT: Final = "endpoint"
 KEEP_ALIVE: Final = "ping"
@@ -73,8 +74,8 @@ class TransactionAssembler:
     """
 
     __slots__ = (
-        "_calls", "_capture_info", "_correlator", "_half_closed", "_intercepted", "_keeps_frames", "_next_row", "_packed", "_rows",
-        "_scopes", "_streams", "_transactions",
+        "_calls", "_capture_info", "_correlator", "_half_closed", "_intercepted", "_keeps_frames", "_next_row", "_packed",
+        "_positions", "_record", "_rows", "_scopes", "_streams", "_transactions",
     )  # fmt: skip
 
     def __init__(
@@ -96,6 +97,9 @@ class TransactionAssembler:
         self._scopes = self._correlator.scopes
         self._intercepted: InterceptedUnits | None = None
         self._packed: PackedTransactions | None = None
+        self._positions: RecentPositions | None = None
+        self._record: Frame | None = None
+        """The frame that is being taken in, if positions are noted."""
         self._streams: dict[int, _OpenStream] = {}
         self._transactions: dict[int, OpenTransaction] = {}
         self._half_closed: dict[int, OpenTransaction] = {}
@@ -127,6 +131,7 @@ class TransactionAssembler:
             return []
         if self._intercepted is not None:
             return self._intercepted_frame(self._intercepted, open_stream, decoder, record)
+        self._record = None if self._positions is None else record
         return self._units(open_stream, decoder.feed(record))
 
     def intercept(self, record: Intercept) -> tuple[()]:
@@ -207,7 +212,9 @@ class TransactionAssembler:
         """Append to `rows` from now on, and have `pack` pack transactions, whose records can be read again."""
         if self._packed is None:
             from .packed_transactions import PackedTransactions
+            from .recent_positions import RecentPositions
 
+            self._positions = source if isinstance(source, RecentPositions) else None
             info = self._capture_info
             self._rows = cast("list[Row]", rows)
             self._packed = rows.carriers = PackedTransactions(info.transactions, info.streams, source)
@@ -227,6 +234,8 @@ class TransactionAssembler:
         else:
             transaction = self._capture_info.transaction_of(row.message.stream)
         if transaction is None or not transaction.over or self._holds(transaction):
+            return False
+        if self._packed is not None and not self._packed.is_first(transaction):
             return False
         return isinstance(row, UnpairedMessage) or self._correlator.forget(row, transaction)
 
@@ -328,6 +337,8 @@ class TransactionAssembler:
                 self._add_anomaly(opened, unit, "injected", unit.frame.data[:MAX_INJECTED_BYTES])
             for piece in unit.pieces:
                 message = message_of(self._capture_info, sender, unit.frame, piece)
+                if self._record is unit.frame and self._positions is not None and len(unit.pieces) == 1:
+                    self._positions.note(unit.frame.number, unit.frame.data, message.raw)
                 if message.kind is Kind.MALFORMED and unit.damaged:
                     message.flaws = (*message.flaws, "damaged")
                 if flaws:

@@ -207,7 +207,7 @@ class HttpCorrelator:
         return (
             number in self._single
             or number in self._unannounced
-            or any(number in broken_off for broken_off in self._broken_off.values())
+            or (bool(self._broken_off) and any(number in broken_off for broken_off in self._broken_off.values()))
         )
 
     def forget(self, exchange: Exchange, transaction: Transaction) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, ValuesView
+from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -23,7 +23,7 @@ from ...records import CLIENT, SERVER, Close, Open, Redaction, Side
 from ..block_compression import compressed, decompressed
 from ..number_map import NumberMap
 from .head import Head, read_head
-from .transaction import Scope, ScopeKind, Stream, Transaction, is_usual
+from .transaction import Scope, ScopeKind, Stream, Transaction, is_slow, is_usual
 
 if TYPE_CHECKING:
     from ..packed_rows import PayloadSource
@@ -174,8 +174,8 @@ class PackedTransactions(Mapping[int, Transaction]):
     """Transactions by their numbers, in the order in which they came, and `streams`, which are packed with them."""
 
     __slots__ = (
-        "_blocks", "_is_regular", "_kept", "_near", "_newest", "_numbers", "_opening_numbers", "_openings", "_recent",
-        "_scope_numbers", "_scopes", "_source", "_unusual", "streams",
+        "_blocks", "_firsts", "_is_regular", "_kept", "_near", "_newest", "_numbers", "_opening_numbers", "_openings", "_recent",
+        "_reads_heads", "_scope_numbers", "_scopes", "_slow", "_source", "_unusual", "streams",
     )  # fmt: skip
 
     def __init__(self, transactions: dict[int, Transaction], streams: dict[int, Open], source: PayloadSource) -> None:
@@ -186,8 +186,14 @@ class PackedTransactions(Mapping[int, Transaction]):
         self._numbers = array("Q")
         self._unusual = bytearray()
         """For each block whether it has a transaction that is not usual."""
+        self._slow = bytearray()
+        """For each block whether it has one that is slow."""
+        self._reads_heads = False
+        """True if a head of a packed transaction is not held."""
         self._kept: dict[int, Transaction] = {}
         """By number those in blocks that are not packed."""
+        self._firsts: dict[int, Transaction] = {}
+        """By number those that another one took the place of, which happens in damaged captures only."""
         self._recent: dict[int, list[Transaction]] = {}
         self._near: tuple[int, list[Transaction]] = (0, [])
         """The number of the first transaction of the block from which one was taken by its number, and that block."""
@@ -199,7 +205,12 @@ class PackedTransactions(Mapping[int, Transaction]):
         self._scope_numbers: dict[int, int] = {}
 
     def __setitem__(self, number: int, transaction: Transaction) -> None:
+        if number not in self._newest and (not self._numbers or number > self._numbers[-1]):
+            self._newest[number] = transaction
+            return
         at = self._position(number)
+        if at >= 0 or number in self._newest:
+            self._firsts.setdefault(number, self[number])
         if at < 0:
             self._newest[number] = transaction
         else:
@@ -221,6 +232,19 @@ class PackedTransactions(Mapping[int, Transaction]):
         block = self._block(at // BLOCK_TRANSACTIONS)
         self._near = block[0].number, block
         return block[at % BLOCK_TRANSACTIONS]
+
+    def first(self, number: int) -> Transaction:
+        """Return the first transaction of this number, which rows name by it."""
+        return self._firsts.get(number) or self[number]
+
+    def is_first(self, transaction: Transaction) -> bool:
+        """Return whether a transaction can be named by its number: whether `first` returns it, or what was packed of it."""
+        number = transaction.number
+        known = self._firsts.get(number) or self._newest.get(number) or self._kept.get(number)
+        if known is None:
+            known = self.get(number)
+            return known is not None and known.at_ns == transaction.at_ns and known.connection == transaction.connection
+        return known is transaction
 
     def __contains__(self, number: object) -> bool:
         return number in self._newest or (isinstance(number, int) and self._position(number) >= 0)
@@ -248,6 +272,17 @@ class PackedTransactions(Mapping[int, Transaction]):
             if is_unusual:
                 yield from self._block(at)
         yield from self._newest.values()
+
+    def slow(self) -> Iterator[Transaction]:
+        """Yield at least the transactions that are slow or not usual, in their order; see `transaction.slow`."""
+        for at, flags in enumerate(zip(self._slow, self._unusual, strict=True)):
+            if any(flags):
+                yield from self._block(at)
+        yield from self._newest.values()
+
+    def packed_heads(self) -> Iterable[bytes] | None:
+        """Return the different heads of packed transactions; None if they are not all held."""
+        return None if self._reads_heads else [head for head, *_ in self._openings]
 
     def all_reversed(self) -> Iterator[Transaction]:
         """Yield them in the other order."""
@@ -284,6 +319,7 @@ class PackedTransactions(Mapping[int, Transaction]):
             data = _encode(entries)
         self._blocks.append(compressed(data, len(self._blocks)))
         self._unusual.append(not all(map(is_usual, block)) or None in entries)
+        self._slow.append(any(map(is_slow, block)))
         for transaction, entry in zip(block, entries, strict=True):
             if entry is None:
                 self._kept[transaction.number] = transaction
@@ -329,6 +365,7 @@ class PackedTransactions(Mapping[int, Transaction]):
             number = self._opening_numbers[opening] = len(self._openings)
             self._openings.append(opening)
         if number is None and self._source.record(opened.number) == opened:
+            self._reads_heads = True
             return _READ_AGAIN
         return number
 

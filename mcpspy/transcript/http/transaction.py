@@ -241,3 +241,32 @@ def unusual(transactions: Mapping[int, Transaction]) -> Iterable[Transaction]:
     """Return at least the transactions that are not usual, in their order. Where they are packed, most of the others are left out."""
     select: Callable[[], Iterator[Transaction]] | None = getattr(transactions, "unusual", None)
     return transactions.values() if select is None else select()
+
+
+def with_head(transactions: Mapping[int, Transaction], is_odd: Callable[[bytes], object]) -> Iterable[Transaction]:
+    """Return at least the transactions that are not usual, and those with a head for which a test holds, in their order."""
+    heads: Callable[[], Iterable[bytes] | None] | None = getattr(transactions, "packed_heads", None)
+    if heads is None:
+        return transactions.values()
+    packed = heads()
+    return transactions.values() if packed is None or any(map(is_odd, packed)) else unusual(transactions)
+
+
+TWO_PIECES_NS: Final = 37_000_000
+LONG_SILENCE_NS: Final = 2_000_000_000
+
+
+def is_slow(transaction: Transaction) -> bool:
+    """Return whether the body of a response came some time after its head, or several events after a silence."""
+    response = transaction.response
+    if response is None or response.first_ns is None:
+        return False
+    if (response.events > 1 or response.comments) and response.first_ns - transaction.at_ns >= LONG_SILENCE_NS:
+        return True
+    return response.first_ns - response.at_ns >= TWO_PIECES_NS and response.opened.framing != "sse"
+
+
+def slow(transactions: Mapping[int, Transaction]) -> Iterable[Transaction]:
+    """Return at least the transactions that are slow or not usual, in their order."""
+    select: Callable[[], Iterator[Transaction]] | None = getattr(transactions, "slow", None)
+    return transactions.values() if select is None else select()

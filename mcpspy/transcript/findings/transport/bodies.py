@@ -3,7 +3,7 @@
 Source: RFC 9110, sections 8.3 and 8.4; MCP specification, basic/transports of each revision.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ....records import CLIENT, SERVER, Close
@@ -11,6 +11,7 @@ from ....wire.body import WholeBody
 from ...http.head import LAST_EVENT_ID
 from ...http.transaction import Anomaly, ScopeKind, Stream, Transaction, unusual
 from ...model import Exchange
+from ...watching import watched
 from ..facts import CaptureFacts
 from ..gateway_signs import gateway_field
 from ..hits import hit_on_stream
@@ -69,13 +70,38 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         for anomaly in transaction.anomalies:
             if anomaly.name in _BODY_ANOMALIES or anomaly.name == OTHER_EVENT:
                 yield from _anomaly(facts, transaction, anomaly)
-    for exchange in facts.http:
-        own, response = exchange.transaction, exchange.response
-        if own is None or own.response is None or response is None or exchange.sender != CLIENT:
-            continue
-        is_in_own = response.stream == own.response.number
-        if is_in_own == (own.scope.kind is ScopeKind.STREAM):
-            yield from _elsewhere(facts, exchange, own)
+    elsewhere = watched(facts, _AnswersElsewhere)
+    for exchange in elsewhere.exchanges if elsewhere.is_complete else filter(_came_elsewhere, facts.http):
+        if exchange.transaction is not None:
+            yield from _elsewhere(facts, exchange, exchange.transaction)
+
+
+_MOST_ELSEWHERE: Final = 1_000
+
+
+class _AnswersElsewhere:
+    """Exchanges whose answers came elsewhere than they belong, unless they are too many to be held."""
+
+    def __init__(self) -> None:
+        self.exchanges: list[Exchange] = []
+        self.is_complete = True
+
+    def feed(self, exchanges: Iterable[Exchange]) -> None:
+        if self.is_complete:
+            self.exchanges += filter(_came_elsewhere, exchanges)
+            if len(self.exchanges) > _MOST_ELSEWHERE:
+                self.is_complete, self.exchanges = False, []
+
+
+WATCHERS: Final = (_AnswersElsewhere,)
+
+
+def _came_elsewhere(exchange: Exchange) -> bool:
+    """Return whether an answer came in the response of its request over HTTP+SSE, or elsewhere over Streamable HTTP."""
+    own, response = exchange.transaction, exchange.response
+    if own is None or own.response is None or response is None or exchange.request.sender != CLIENT:
+        return False
+    return (response.stream == own.response.number) == (own.scope.kind is ScopeKind.STREAM)
 
 
 def _short(facts: CaptureFacts, transaction: Transaction, response: Stream, close: Close) -> Iterator[Hit]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from ....records import SERVER
 from ...http.head import SESSION, Head
-from ...http.transaction import Stream, Transaction
+from ...http.transaction import Stream, Transaction, with_head
 from ..facts import CaptureFacts
 from ..hits import hit_on_stream
 from ..rule import Hit, Severity, transport_rule
@@ -52,9 +52,9 @@ _SIMPLE: Final = frozenset({"accept", "accept-language", "content-language", "ra
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find responses to pages of other origins that a browser withholds from them."""
     by_origin: dict[str, list[tuple[Transaction, Head]]] = {}
-    for transaction in facts.capture.transactions.values():
+    for transaction in with_head(facts.capture.transactions, _has_origin):
         request = transaction.request
-        if request is not None and _ORIGIN in request.raw_head.lower():
+        if request is not None and _has_origin(request.raw_head):
             head = request.head
             if _is_elsewhere(head):
                 by_origin.setdefault(head.get("origin"), []).append((transaction, head))
@@ -84,6 +84,10 @@ def _wrong(transaction: Transaction, response: Stream, head: Head) -> str:
     if transaction.method == "OPTIONS" and head.get("access-control-request-method"):
         return _refused_preflight(head, response)
     return _hidden_session(response) if transaction.status < _HTTP_ERRORS else ""
+
+
+def _has_origin(head: bytes) -> bool:
+    return _ORIGIN in head.lower()
 
 
 def _is_elsewhere(head: Head) -> bool:

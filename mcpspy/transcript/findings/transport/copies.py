@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from ...http.transaction import with_head
 from ...model import HTTP_ERRORS, Exchange
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import HANDSHAKE, Hit, hit_in, transport_rule
@@ -102,16 +103,20 @@ def _id_hash(exchange: Exchange) -> int:
 def _shows_gateway(facts: CaptureFacts) -> bool:
     """Return whether a request may have a field of a gateway."""
     without: set[bytes] = set()
-    for transaction in facts.capture.transactions.values():
+    for transaction in with_head(facts.capture.transactions, _has_field):
         head = b"" if transaction.request is None else transaction.request.raw_head
         if head in without:
             continue
-        lower = head.lower()
-        if any(name in lower for name in _NAMES):
+        if _has_field(head):
             return True
         if len(without) < _MOST_HEADS:
             without.add(head)
     return False
+
+
+def _has_field(head: bytes) -> bool:
+    lower = head.lower()
+    return any(name in lower for name in _NAMES)
 
 
 def _field(exchange: Exchange) -> str:

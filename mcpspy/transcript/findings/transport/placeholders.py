@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from ....lazy_pattern import lazy_pattern
 from ....records import PLACEHOLDER_PATTERN
-from ...http.transaction import Stream, Transaction
+from ...http.transaction import Stream, Transaction, with_head
 from ...model import HTTP_ERRORS
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..hits import hit_on_record, hit_on_stream
@@ -66,6 +66,9 @@ class Unfilled(NamedTuple):
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find placeholders in the first requests of each session, in refused requests, and in the command."""
     yield from _in_command(facts)
+    requests = (transaction.request for transaction in with_head(facts.capture.transactions, _unfilled_in))
+    if not any(map(_unfilled_in, {request.raw_head for request in requests if request is not None})):
+        return
     seen: dict[ScopeKey, int] = {}
     for transaction in facts.capture.transactions.values():
         scope = scope_key(transaction)
@@ -85,9 +88,11 @@ def _sent(facts: CaptureFacts, transaction: Transaction, request: Stream, unfill
 
 def unfilled_field(transaction: Transaction) -> Unfilled | None:
     """Return a header field of a request that should hold a credential and does not; None if there is none."""
-    if transaction.request is None:
-        return None
-    for match in _fields.finditer(transaction.request.raw_head):
+    return None if transaction.request is None else _unfilled_in(transaction.request.raw_head)
+
+
+def _unfilled_in(head: bytes) -> Unfilled | None:
+    for match in _fields.finditer(head):
         words = _unfilled(match["value"][:_MAX_BYTES].decode("latin-1"))
         if words:
             return Unfilled(match["name"].decode("latin-1"), words)

@@ -129,7 +129,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     yield from first_requests.hits.all(facts)
     modern_targets = first_requests.modern_targets
     unreadable = {unpaired.message.stream for unpaired in facts.malformed}
-    for transaction in transactions.values():
+    without_request = (number for number in transactions if number not in facts.first_exchanges)
+    for transaction in transactions.values() if modern_targets else map(transactions.__getitem__, without_request):
         if transaction.request is None or (transaction.response is not None and transaction.response.injected):
             continue
         if transaction.method == "POST":
@@ -172,15 +173,15 @@ def _no_streams(facts: CaptureFacts, modern_targets: set[str]) -> Iterator[Hit]:
 
     They are sent to an endpoint that POSTs are sent to, or nothing was posted, and they are sent to the URL of the server itself.
     """
+    if not any(_is_no_stream(transaction) for transaction in unusual(facts.capture.transactions)):
+        return
     redirected = {target for _, target in lossy_redirects(facts)}
     posted = {transaction.target for transaction in facts.capture.transactions.values() if transaction.request_messages}
     endpoints = posted - modern_targets - redirected if posted else {_own_target(facts)}
     refused: dict[tuple[str, str], list[Transaction]] = {}
     for transaction in unusual(facts.capture.transactions):
         response, target = transaction.response, transaction.target
-        if response is None or response.injected or transaction.status != _OK or transaction.is_stream:
-            continue
-        if asks_for_stream(transaction) and target in endpoints:
+        if response is not None and target in endpoints and _is_no_stream(transaction):
             refused.setdefault((target, response.head.media_type), []).append(transaction)
     for (target, sent), gets in refused.items():
         response = gets[0].response
@@ -201,6 +202,14 @@ def _no_streams(facts: CaptureFacts, modern_targets: set[str]) -> Iterator[Hit]:
             UNACCEPTED_TYPE, facts, gets[0], response, what, SERVER, blame=blame, advice=advice, severity=Severity.WARNING,
             group=f"GET {target}",
         )  # fmt: skip
+
+
+def _is_no_stream(transaction: Transaction) -> bool:
+    """Return whether a GET asked for a stream of events, and got something else with 200."""
+    response = transaction.response
+    if response is None or response.injected or transaction.status != _OK or transaction.is_stream:
+        return False
+    return asks_for_stream(transaction)
 
 
 _BLAME: Final = "Unclear: the URL of the client is no endpoint of HTTP+SSE, or the server sends its stream under a wrong type."

@@ -10,10 +10,10 @@ from typing import Final, Unpack
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ...http.head import EVENT_STREAM, SESSION
-from ...http.transaction import ScopeKind, Transaction, is_same
+from ...http.transaction import ScopeKind, Transaction, is_same, unusual
 from ...mcp.fields import revision
 from ...mcp.methods import DISCOVER, INITIALIZE
-from ...mcp.revisions import Era
+from ...mcp.revisions import Era, era
 from ...message import Kind
 from ...model import Exchange, UnpairedMessage
 from ..facts import CaptureFacts
@@ -140,7 +140,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     ended: set[str] = set()
     split: list[tuple[str, Transaction, Transaction]] = []
     unclear: dict[str, Transaction] = {}  # refused with 400, which tells no client to begin another session
-    for transaction in transactions.values():
+    for transaction in transactions.values() if _needs_all(facts) else unusual(transactions):
         session = transaction.scope.session if transaction.scope.kind is ScopeKind.SESSION else ""
         exchange = facts.first_exchanges.get(transaction.number)
         if lacks_session(transaction, exchange, first_ns):
@@ -176,6 +176,14 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     for session, transaction in unclear.items():
         if first_ns is not None and first_ns < transaction.at_ns and initialized_ns <= transaction.at_ns:
             yield _vague(facts, session, transaction)
+
+
+def _needs_all(facts: CaptureFacts) -> bool:
+    """Return whether usual transactions tell something: after a session was refused, or of the modern era."""
+    if any(named is not None and era(named) is Era.MODERN for _, _, named, _ in facts.requests):
+        return True
+    refused = (_BAD_REQUEST, _NOT_FOUND)
+    return any(transaction.status in refused for transaction in unusual(facts.capture.transactions))
 
 
 def _split(

@@ -5,7 +5,7 @@ from typing import Final
 
 from ....records import SERVER
 from ...http.head import LAST_EVENT_ID, SESSION
-from ...http.transaction import Anomaly, ScopeKind, Stream, Transaction
+from ...http.transaction import Anomaly, ScopeKind, Stream, Transaction, unusual, with_head
 from ...model import HTTP_ERRORS, Exchange, Kind
 from ..facts import CaptureFacts
 from ..gateway_signs import gateway_field
@@ -197,11 +197,11 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find faults of transactions that their messages do not show."""
     if not facts.capture.transactions:
         return
-    for transaction in facts.capture.transactions.values():
+    for transaction in with_head(facts.capture.transactions, _has_proof):
         for anomaly in transaction.anomalies:
             yield from _anomaly(facts, transaction, anomaly)
         request = transaction.request
-        if request is not None and b"\ndpop:" in request.raw_head.lower():
+        if request is not None and _has_proof(request.raw_head):
             what = "A request has a DPoP proof."
             yield hit_on_stream(DPOP_PROOF, facts, transaction, request, what, "mcpspy", group="one")
     if not facts.capture.is_model:
@@ -210,7 +210,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if "ambiguous-stream" in message.flaws:
             what = "A response came on one of several open streams without an endpoint, so that only its id tells whose it is."
             yield hit_in(AMBIGUOUS_STREAM, message, row, what, group="response")
-    for exchange in facts.http:
+    has_failed = any(transaction.status >= HTTP_ERRORS for transaction in unusual(facts.capture.transactions))
+    for exchange in facts.http if has_failed else ():
         yield from _contradiction(facts, exchange)
 
 
@@ -236,6 +237,10 @@ def _anomaly(facts: CaptureFacts, transaction: Transaction, anomaly: Anomaly) ->
         rule, at_ns=anomaly.at_ns, capture=facts.capture.index, number=anomaly.number, row=facts.row_of(transaction), what=what,
         culprit=culprit, group=group, blame=blame, advice=advice,
     )  # fmt: skip
+
+
+def _has_proof(head: bytes) -> bool:
+    return b"\ndpop:" in head.lower()
 
 
 def _without_endpoint(facts: CaptureFacts) -> Iterator[Hit]:

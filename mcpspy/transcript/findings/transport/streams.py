@@ -9,7 +9,7 @@ from typing import Final
 
 from ....records import CLIENT, SERVER
 from ...http.head import EVENT_STREAM
-from ...http.transaction import Stream, Transaction, unusual
+from ...http.transaction import LONG_SILENCE_NS, TWO_PIECES_NS, Stream, Transaction, slow, unusual
 from ...model import HTTP_ERRORS, HTTP_FAILURES
 from ..facts import CaptureFacts
 from ..gateway_signs import gateway_field
@@ -124,7 +124,7 @@ STREAM_NOT_REOPENED: Final = transport_rule(
 RULES: Final = (EVENTS_IN_BURST, LATE_HEAD, KEEP_ALIVE_STOPPED, IDLE_STREAM_CUT, STREAM_NOT_REOPENED, BODY_WAITS)
 
 _BURST_NS: Final = 20_000_000
-_SILENCE_NS: Final = 2_000_000_000
+_SILENCE_NS: Final = LONG_SILENCE_NS
 _IDLE_NS: Final = 25_000_000_000
 _LIMITS_S: Final = (30, 60, 90, 100, 120, 180, 240, 300, 350, 600, 900, 3600)
 """Usual idle timeouts of proxies and load balancers. A stream that broke off at another time may have ended with the server."""
@@ -132,7 +132,7 @@ _ROUND_NS: Final = 1_500_000_000
 _INTERVALS: Final = 2.5
 _FEW_EVENTS: Final = 3
 _FEW_COMMENTS: Final = 2
-_NAGLE_NS: Final = range(37_000_000, 60_000_000)
+_NAGLE_NS: Final = range(TWO_PIECES_NS, 60_000_000)
 _SMALL_BYTES: Final = 1460
 """The size of one segment of TCP."""
 _OFTEN: Final = 3
@@ -144,7 +144,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     yield from _not_reopened(facts)
     waited: list[tuple[Transaction, Stream]] = []
     missed_ns = _missed_ns(facts)
-    for transaction in facts.capture.transactions.values():
+    for transaction in slow(facts.capture.transactions):
         response = transaction.response
         if response is None or response.injected:
             continue
@@ -240,19 +240,17 @@ def _heads_ns(facts: CaptureFacts) -> list[int]:
 def _not_reopened(facts: CaptureFacts) -> Iterator[Hit]:
     """Find sessions that went on for some time after the server had ended their last stream."""
     streams: dict[str, list[Transaction]] = {}
+    for transaction in unusual(facts.capture.transactions):
+        if transaction.scope.session and transaction.method == "GET":
+            streams.setdefault(transaction.scope.session, []).append(transaction)
+    ended = {session: opened for session, opened in streams.items() if opened[-1].is_stream and opened[-1].ended_by == SERVER}
     posted_ns: dict[str, int] = {}
-    for transaction in facts.capture.transactions.values():
-        session = transaction.scope.session
-        if not session:
-            continue
-        if transaction.method == "GET":
-            streams.setdefault(session, []).append(transaction)
-        elif transaction.method == "POST" and 0 < transaction.status < HTTP_ERRORS:
-            posted_ns[session] = transaction.at_ns
-    for session, opened in streams.items():
-        last = opened[-1]
-        went_on_ns = posted_ns.get(session, 0) - (last.ended_ns or 0)
-        if last.is_stream and last.ended_ns is not None and last.ended_by == SERVER and went_on_ns >= PATIENCE_NS:
+    for transaction in facts.capture.transactions.values() if ended else ():
+        if transaction.method == "POST" and 0 < transaction.status < HTTP_ERRORS:
+            posted_ns[transaction.scope.session] = transaction.at_ns
+    for session, opened in ended.items():
+        went_on_ns = posted_ns.get(session, 0) - (opened[-1].ended_ns or 0)
+        if opened[-1].ended_ns is not None and went_on_ns >= PATIENCE_NS:
             yield from _left_closed(facts, opened, went_on_ns)
 
 
