@@ -122,7 +122,7 @@ def _is_sealed(line: bytes) -> bool:
     return line.endswith(b',"crc":"%08x"}' % crc32(line[:-_CRC_BYTES]))
 
 
-def _are_sealed(lines: list[bytes]) -> bool:
+def are_sealed(lines: list[bytes]) -> bool:
     """Return whether lines, all of which are JSON objects with a CRC, end with it. Spelled and compared all at once."""
     crcs = array("I", [crc32(line[:-_CRC_BYTES]) for line in lines])
     if sys.byteorder == "little":
@@ -217,7 +217,7 @@ class Reader:
         except UNREADABLE:
             return None
         due = self._next + len(lines)
-        if [line.number for line in usual] != list(range(self._next, due)) or not _are_sealed(lines):
+        if [line.number for line in usual] != list(range(self._next, due)) or not are_sealed(lines):
             return None
         if self._payloads is not None:
             self._payloads.add(self._next, len(lines), self._offset, len(block))
@@ -400,19 +400,26 @@ def _refused(constant: str) -> None:
 class RecordCounts:
     """Counts of records, as an `end` record has them. `messages` are complete frames, but for the server's stderr."""
 
-    __slots__ = ("_logs", "frames", "gaps", "messages")
+    __slots__ = ("frames", "gaps", "logs", "messages")
 
     def __init__(self) -> None:
         self.frames = self.messages = self.gaps = 0
-        self._logs: set[int] = set()
+        self.logs: set[int] = set()
+        """The streams of the server's stderr."""
 
     def feed(self, record: Record) -> None:
         """Take the next record."""
         match record:
             case Frame():
                 self.frames += 1
-                self.messages += not record.part and record.stream not in self._logs
+                self.messages += not record.part and record.stream not in self.logs
             case Open(name="stderr"):
-                self._logs.add(record.stream)
+                self.logs.add(record.stream)
             case Gap():
                 self.gaps += 1
+
+    def add(self, frames: int, of_logs: int, gaps: int) -> None:
+        """Take the next records, of which so many are frames, some of them of a log, or gaps."""
+        self.frames += frames
+        self.messages += frames - of_logs
+        self.gaps += gaps

@@ -243,14 +243,12 @@ def count(capture: CatalogEntry) -> Count:
     """Count the messages and gaps of a capture: from its `end` record, or by reading it."""
     if capture.end:
         return Count(messages=capture.end.messages, gaps=capture.end.gaps)
-    reader, counts = Reader(capture.path), RecordCounts()
+    from ..file.counts import counted  # only of a capture that grows, or was left without an end
+
     try:
-        with open(capture.path, "rb") as file:
-            while file.tell() < COUNTED_BYTES and (chunk := file.read(CHUNK_BYTES)):
-                for record in reader.feed(chunk):
-                    counts.feed(record)
+        counts = counted(capture.path, COUNTED_BYTES)
     except (OSError, CaptureError):
-        pass  # it went away, or is no capture
+        counts = RecordCounts()  # it went away, or is no capture
     return Count(messages=counts.messages, gaps=counts.gaps, whole=capture.size_bytes <= COUNTED_BYTES)
 
 

@@ -1,0 +1,55 @@
+"""Messages of a capture without an `end` record, counted without a look into its records: a fifth of the time that reading takes.
+
+The lines of a tap are recognised by their bytes, once their CRCs hold. Where a line is damaged, was written in another form or is a
+part of a frame, records are read.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...records import Open
+from .reader import CHUNK_BYTES, Reader, RecordCounts, are_sealed, sound_record
+
+_KIND: Final = b',"kind":"'
+_FRAME: Final = b',"kind":"frame","stream":'
+_GAP: Final = b',"kind":"gap"'
+_PART: Final = b'"part":true'
+_STDERR: Final = b'"name":"stderr"'
+"""Bytes that no text in a record has, because there quotes are escaped."""
+
+
+def counted(path: str, most_bytes: int) -> RecordCounts:
+    """Count the records in some of the first bytes of a capture, at least so many. Raises: OSError; CaptureError: if it is none."""
+    counts, held = RecordCounts(), b""
+    with open(path, "rb") as file:
+        while file.tell() < most_bytes and (chunk := file.read(CHUNK_BYTES)):
+            is_first = file.tell() == len(chunk)
+            block, _, held = (held + chunk).rpartition(b"\n")
+            if not _take(block.partition(b"\n")[2] if is_first else block, counts, is_first=is_first):
+                return _read(path, most_bytes)
+    return counts
+
+
+def _take(block: bytes, counts: RecordCounts, *, is_first: bool) -> bool:
+    """Take in whole lines; False if they have to be read."""
+    lines = block.split(b"\n") if block else []
+    if not lines:
+        return not is_first  # a header alone, or none
+    if block.count(_KIND) != len(lines) or _PART in block or not are_sealed(lines):
+        return False
+    if _STDERR in block:
+        for line in lines:
+            if _STDERR in line and isinstance(record := sound_record(line), Open):
+                counts.feed(record)
+    counts.add(block.count(_FRAME), sum(block.count(b"%b%d," % (_FRAME, stream)) for stream in counts.logs), block.count(_GAP))
+    return True
+
+
+def _read(path: str, most_bytes: int) -> RecordCounts:
+    reader, counts = Reader(path), RecordCounts()
+    with open(path, "rb") as file:
+        while file.tell() < most_bytes and (chunk := file.read(CHUNK_BYTES)):
+            for record in reader.feed(chunk):
+                counts.feed(record)
+    return counts
