@@ -1,6 +1,7 @@
 """Questions that users of many captures ask, as SQL over the tables of columns.
 
-They are standard SQL as far as it goes: DuckDB and Spark give equal answers.
+They are standard SQL as far as it goes: DuckDB and Spark give equal answers. Percentiles are by nearest rank, as in
+`transcript.stats.statistics`, and of answered calls.
 `{date}` stands for a date such as `2026-11-20`.
 """
 
@@ -26,11 +27,11 @@ RECIPES: Final = {
         "the slowest tools of each week",
         """
         SELECT date_trunc('week', calls.time) AS week, captures.server, calls.target AS tool, count(*) AS calls,
-               percentile_cont(0.5) WITHIN GROUP (ORDER BY calls.duration_ns) / 1e6 AS p50_ms,
-               percentile_cont(0.95) WITHIN GROUP (ORDER BY calls.duration_ns) / 1e6 AS p95_ms,
+               percentile_disc(0.5) WITHIN GROUP (ORDER BY calls.duration_ns) / 1e6 AS p50_ms,
+               percentile_disc(0.95) WITHIN GROUP (ORDER BY calls.duration_ns) / 1e6 AS p95_ms,
                max(calls.duration_ns) / 1e6 AS max_ms
         FROM calls JOIN captures ON captures.capture_id = calls.capture_id
-        WHERE calls.method = 'tools/call' AND calls.duration_ns IS NOT NULL
+        WHERE calls.method = 'tools/call' AND calls.duration_ns IS NOT NULL AND calls.response_bytes IS NOT NULL
         GROUP BY date_trunc('week', calls.time), captures.server, calls.target
         ORDER BY week DESC, p95_ms DESC, server, tool
         """,
@@ -108,12 +109,12 @@ RECIPES: Final = {
         SELECT captures.server, calls.target AS tool,
                count(*) FILTER (WHERE calls.time < TIMESTAMP '{date} 00:00:00') AS calls_before,
                count(*) FILTER (WHERE calls.time >= TIMESTAMP '{date} 00:00:00') AS calls_after,
-               percentile_cont(0.99) WITHIN GROUP (
+               percentile_disc(0.99) WITHIN GROUP (
                    ORDER BY CASE WHEN calls.time < TIMESTAMP '{date} 00:00:00' THEN calls.duration_ns END) / 1e6 AS p99_before_ms,
-               percentile_cont(0.99) WITHIN GROUP (
+               percentile_disc(0.99) WITHIN GROUP (
                    ORDER BY CASE WHEN calls.time >= TIMESTAMP '{date} 00:00:00' THEN calls.duration_ns END) / 1e6 AS p99_after_ms
         FROM calls JOIN captures ON captures.capture_id = calls.capture_id
-        WHERE calls.method = 'tools/call' AND calls.duration_ns IS NOT NULL
+        WHERE calls.method = 'tools/call' AND calls.duration_ns IS NOT NULL AND calls.response_bytes IS NOT NULL
         GROUP BY captures.server, calls.target
         ORDER BY server, tool
         """,

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 from shutil import copy, rmtree
 
 import duckdb
@@ -13,11 +14,15 @@ import pytest
 from mcpspy.columns.database import Database
 from mcpspy.columns.recipes import RECIPES
 from mcpspy.columns.schema import TABLES
+from mcpspy.transcript.stats.statistics import nearest_rank
 from tests.capture.making import WALL_NS, closes, header, lines, opens, talk
 from tests.cli.terminal import run
 from tests.columns.reading import rows_of
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
+from tests.sharing.hiding import lines as written
+from tests.transcript.dialogue import cancelled, result
+from tests.views.scenes import call, opened
 
 CAPTURES = ROOT / "captures"
 NAMES = sorted(path.stem for path in CAPTURES.glob("*.mcpspy"))
@@ -240,3 +245,35 @@ def test_the_files_can_be_read_by_duckdb_alone(columns: str) -> None:
         ).fetchone()
     assert counted is not None
     assert counted[0] == len(rows_of(Path(columns), "calls"))
+
+
+def test_percentiles_of_the_database_are_by_nearest_rank() -> None:
+    sql = """
+        SELECT n, percentile_disc(0.5) WITHIN GROUP (ORDER BY i), percentile_disc(0.95) WITHIN GROUP (ORDER BY i),
+               percentile_disc(0.99) WITHIN GROUP (ORDER BY i)
+        FROM (SELECT unnest(range(1, 401)) AS n) JOIN (SELECT unnest(range(1, 401)) AS i) ON i <= n GROUP BY n
+    """
+    with duckdb.connect() as connection:
+        for n, *ranks in connection.execute(sql).fetchall():
+            assert ranks == [nearest_rank(list(range(1, n + 1)), percent) for percent in (50, 95, 99)]
+
+
+@pytest.mark.parametrize("count", [2, 101])
+def test_the_percentiles_of_recipes_are_those_of_show_stats(count: int, tmp_path: Path) -> None:
+    scene, chance = opened("weather"), Random(count)
+    for id in range(1, count + 1):
+        scene.client(call(id, "add")).wait(chance.randint(1, 5_000)).server(result(id))
+    scene.client(call(count + 1, "add")).wait(60_000).client(cancelled(count + 1)).closes()
+    path = tmp_path / "x.mcpspy"
+    path.write_bytes(written(scene.records))
+    numbers = json.loads(run("show", str(path), "--stats", "--json").stdout)["servers"][0]["calls"]
+    latency = next(method for method in numbers if method["method"] == "tools/call")["latency"]
+    run("export", "parquet", str(path), "-o", str(tmp_path / "columns"))
+
+    def row(*words: str) -> dict[str, object]:
+        printed = json.loads(run("query", "--recipe", *words, "--columns", str(tmp_path / "columns"), "--json").stdout)
+        return dict(zip((column["name"] for column in printed["columns"]), printed["rows"][0], strict=True))
+
+    slowest, compared = row("slowest-tools"), row("before-after", "--date", "2100-01-01")
+    assert (slowest["p50_ms"], slowest["max_ms"]) == (latency["p50_ns"] / 1e6, latency["max_ns"] / 1e6)
+    assert (compared["p99_before_ms"], compared["calls_before"]) == (latency["p99_ns"] / 1e6, latency["count"])
