@@ -53,21 +53,16 @@ RECIPES: Final = {
     "unused-tools": Recipe(
         "tools that are offered and that nobody calls, with the tokens that each offer takes",
         """
-        WITH called AS (
-            SELECT DISTINCT captures.server, calls.target AS tool
-            FROM calls JOIN captures ON captures.capture_id = calls.capture_id
-            WHERE calls.method = 'tools/call'
-        ), offered AS (
-            SELECT captures.server, definitions.name AS tool, count(DISTINCT definitions.capture_id) AS captures,
-                   max(definitions.tokens) AS tokens
-            FROM definitions JOIN captures ON captures.capture_id = definitions.capture_id
-            WHERE definitions.kind = 'tool'
-            GROUP BY captures.server, definitions.name
+        WITH named AS (
+            SELECT capture_id, name AS tool, tokens, 1 AS is_offer FROM definitions WHERE kind = 'tool'
+            UNION ALL
+            SELECT DISTINCT capture_id, target, NULL, 0 FROM calls WHERE method = 'tools/call'
         )
-        SELECT offered.server, offered.tool, offered.captures, offered.tokens
-        FROM offered LEFT JOIN called ON called.server = offered.server AND called.tool = offered.tool
-        WHERE called.tool IS NULL
-        ORDER BY offered.tokens DESC, offered.server, offered.tool
+        SELECT captures.server, named.tool, count(DISTINCT named.capture_id) AS captures, max(named.tokens) AS tokens
+        FROM named JOIN captures ON captures.capture_id = named.capture_id
+        GROUP BY captures.server, named.tool
+        HAVING min(named.is_offer) = 1
+        ORDER BY tokens DESC, server, tool
         """,
     ),
     "token-cost": Recipe(
