@@ -1,15 +1,21 @@
-"""Exchanges of packed rows that rules look at one by one, such as those that failed, with their payloads in little memory."""
+"""Exchanges of packed rows that rules look at one by one, such as those that failed, with their payloads in little memory.
+
+And messages with flaws, without theirs: a server that ends its lines in CR LF gives each of its messages one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import Final, cast, overload
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import accumulate, count, islice
+from math import inf
+from typing import Final, TypeAlias, cast, overload
 
 from .block_compression import ALWAYS, compressed, decompressed
-from .exchange import Exchange
+from .exchange import Exchange, UnpairedMessage
 from .message import Message
-from .packed_rows import PackedExchange, PackedRows, decode_rows, messages_of, packed
+from .packed_rows import PackedExchange, PackedMessage, PackedRows, decode_rows, messages_of, packed
 
 _BLOCK: Final = 64
 _HELD: Final = 4096
@@ -78,6 +84,73 @@ class PackedExchanges(Sequence[Exchange]):
         if not 0 <= position < self._count:
             raise IndexError(at)
         return self._held[position] if position < len(self._held) else next(islice(self, position, None))
+
+
+Flawed: TypeAlias = tuple[int, Message]
+"""A message with flaws, after the number of its row."""
+
+
+class FlawedMessages:
+    """A list to which messages with flaws are appended, about in the order of their time."""
+
+    __slots__ = ("_blocks", "_count", "_firsts_ns", "_held", "_newest", "_rows", "names")
+
+    def __init__(self, rows: PackedRows) -> None:
+        self._rows = rows
+        self.names: set[str] = set()
+        """The names of all flaws."""
+        self._count = 0
+        self._held: list[Flawed] = []
+        self._blocks: list[bytes | list[Flawed]] = []
+        """Those after the held ones; as they are where they cannot be packed."""
+        self._firsts_ns = array("q")
+        """The first time in each block."""
+        self._newest: list[Flawed] = []
+
+    def append(self, flawed: Flawed) -> None:
+        """Add a message."""
+        self.names.update(flawed[1].flaws)
+        self._count += 1
+        if self._count <= _HELD:
+            self._held.append(flawed)
+            return
+        self._newest.append(flawed)
+        if len(self._newest) == _BLOCK:
+            newest, self._newest = self._newest, []
+            self._firsts_ns.append(min(message.at_ns for _, message in newest))
+            messages = [_plain_message(message) if isinstance(message, PackedMessage) else message for _, message in newest]
+            rows = [UnpairedMessage(row, message) for (row, _), message in zip(newest, messages, strict=True)]
+            data = self._rows.packed_without_payloads(rows, messages)
+            self._blocks.append(compressed(data, len(self._blocks)) if data else newest)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Flawed]:
+        for chunk in self._chunks():
+            yield from chunk
+
+    def _chunks(self) -> Iterator[Iterable[Flawed]]:
+        yield self._held
+        for block in self._blocks:
+            if isinstance(block, bytes):
+                yield [(row.row, row.message) for row in self._rows.made(block) if isinstance(row, UnpairedMessage)]
+            else:
+                yield block
+        yield self._newest
+
+    def by_time(self) -> Iterator[Flawed]:
+        """Yield them as `sorted` would return them by their times, without a list of all."""
+        newest_ns = min((message.at_ns for _, message in self._newest), default=inf)
+        later_ns: list[float] = [*accumulate((inf, newest_ns, *reversed(self._firsts_ns)), min)]
+        waiting: list[tuple[int, int, Flawed]] = []
+        numbers = count()
+        for chunk in self._chunks():
+            for flawed in chunk:
+                heappush(waiting, (flawed[1].at_ns, next(numbers), flawed))
+            until_ns = later_ns.pop()
+            while waiting and waiting[0][0] <= until_ns:
+                yield heappop(waiting)[2]
 
 
 _FIELDS: Final = Message.__struct_fields__

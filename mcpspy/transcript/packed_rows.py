@@ -251,7 +251,7 @@ class PackedRows(Sequence[Row]):
             block.append(row if is_packed else None)
             if not is_packed:
                 self._kept[position] = row
-        data = self._packed_without_payloads(block, messages)
+        data = self.packed_without_payloads(block, messages)
         if not data:
             self._kept.update(enumerate(rows, begin))
             data = _encode([None] * len(rows))
@@ -270,7 +270,7 @@ class PackedRows(Sequence[Row]):
             return False
         return self.carriers is None or (message.kind is not RESULT and message.kind is not ERROR)
 
-    def _packed_without_payloads(self, block: list[Row | None], messages: list[Message]) -> bytes:
+    def packed_without_payloads(self, block: Sequence[Row | None], messages: Sequence[Message]) -> bytes:
         """Return rows as MessagePack, with places in the stead of the payloads of these messages, which are theirs."""
         raws = [message.raw for message in messages]
         places: Sequence[bytes | int]
@@ -378,7 +378,11 @@ class PackedRows(Sequence[Row]):
 
     def _decoded(self, number: int) -> list[_Packed]:
         """Make the rows of a block again; None in the place of those that are kept."""
-        rows, source, carriers = decode_rows(decompressed(self._blocks[number])), self._source, self.carriers
+        return self.made(self._blocks[number])
+
+    def made(self, block: bytes) -> list[_Packed]:
+        """Make the rows again of which `packed_without_payloads` made a block."""
+        rows, source, carriers = decode_rows(decompressed(block)), self._source, self.carriers
         for row in rows:
             if isinstance(row, PackedExchange):
                 row.carriers = carriers

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcpspy.capture.file import reader
 from mcpspy.capture.file.format import header_line
@@ -17,7 +19,9 @@ from mcpspy.transcript.findings.rule import Unchecked
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.http import packed_transactions
 from mcpspy.transcript.http.transaction import Stream, Transaction
+from mcpspy.transcript.message import Kind, Message
 from mcpspy.transcript.model import Exchange, Row, Transcript, UnpairedMessage
+from mcpspy.transcript.packed_exchanges import FlawedMessages
 from tests.transcript.dialogue import spelled
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +99,45 @@ def test_packed_rows_say_what_other_rows_say() -> None:
             for message, own in zip(row.messages, other.messages, strict=True):
                 assert spelled(message)[1 : len(spelled(own))] == spelled(own)[1:]
     assert [packed[-1].at_ns, packed[0].at_ns] == [plain[-1].at_ns, plain[0].at_ns]
+
+
+class NoSource:
+    """Payloads that cannot be read again."""
+
+    is_regular = False
+
+    def payload(self, number: int) -> bytes:
+        raise AssertionError(number)
+
+    def position(self, number: int, part: bytes) -> int:
+        return -1
+
+    def record(self, number: int) -> None:
+        raise AssertionError(number)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(["crlf", "bom", "\ud800"]))))
+def test_messages_with_flaws_are_packed_and_come_in_the_order_of_time(made: list[tuple[int, str]]) -> None:
+    plain = [
+        (row, Message(0, row, 1, SERVER, at_ns, at_ns, Kind.RESULT, b"%d" % row, flaws=(flaw,)))
+        for row, (at_ns, flaw) in enumerate(made)
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packed_exchanges, "_BLOCK", 2)
+        patch.setattr(packed_exchanges, "_HELD", 1)
+        flawed = FlawedMessages(packed_rows.PackedRows([], NoSource(), ()))
+        for item in plain:
+            flawed.append(item)
+    assert len(flawed) == len(plain)
+    assert flawed.names == {flaw for _, flaw in made}
+    assert [*map(facts_of, flawed)] == [*map(facts_of, plain)]
+    in_order = sorted(plain, key=lambda item: item[1].at_ns)
+    assert [*map(facts_of, flawed.by_time())] == [*map(facts_of, in_order)]
+
+
+def facts_of(flawed: tuple[int, Message]) -> tuple[int, list[object]]:
+    """Return the number of a row, and all that a message says."""
+    return flawed[0], [getattr(flawed[1], name) for name in Message.__struct_fields__]
 
 
 def test_rows_of_a_small_file_are_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:

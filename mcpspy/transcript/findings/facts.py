@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 import msgspec
@@ -24,7 +24,7 @@ from .rule import Unchecked
 
 if TYPE_CHECKING:
     from ..offers.baseline import Baseline
-    from ..packed_exchanges import PackedExchanges
+    from ..packed_exchanges import FlawedMessages, PackedExchanges
     from ..packed_rows import FirstExchanges, PackedRows, SelectedExchanges
     from ..watching import OfExchanges, OfRows, UsualCalls
     from .rule import Finding, Rule
@@ -156,7 +156,7 @@ class CaptureFacts(msgspec.Struct, eq=False):
     """Exchanges with results that say they are parts."""
     respelled_ids: list[Exchange] = []
     """Exchanges whose response spells the request's id in another way."""
-    flawed: list[tuple[int, Message]] = []
+    flawed: list[tuple[int, Message]] | FlawedMessages = []
     """Messages with flaws, each after the number of its row."""
     malformed: list[UnpairedMessage] = []
     by_order: list[tuple[Exchange, Message]] = []
@@ -371,6 +371,11 @@ class CaptureFacts(msgspec.Struct, eq=False):
         self.limits[Unchecked(rules=names, reason=f"only the first {most:,} {what} of a capture are looked at")] = None
         return exchanges[:most]
 
+    def flawed_by(self, names: Collection[str]) -> Iterator[tuple[int, Message, str]]:
+        """Yield the messages with flaws of these names, each after the number of its row and before the flaw."""
+        if isinstance(self.flawed, list) or not self.flawed.names.isdisjoint(names):
+            yield from ((row, message, flaw) for row, message in self.flawed for flaw in message.flaws if flaw in names)
+
     @property
     def argv(self) -> list[str]:
         """The server's command; empty where it is not known."""
@@ -521,8 +526,9 @@ class PackedFacts:
         facts.exchanges = rows.selected(lambda exchange: True)
         facts.calls = rows.selected(lambda exchange: exchange.request.method == CALL, MOST_CALLS)
         facts.with_notifications = rows.selected(lambda exchange: exchange.notifications)
-        from ..packed_exchanges import PackedExchanges
+        from ..packed_exchanges import FlawedMessages, PackedExchanges
 
+        facts.flawed = FlawedMessages(rows)
         facts.errors, facts.tool_errors = PackedExchanges(rows), PackedExchanges(rows)
         if rows.carriers is not None:
             from ..packed_rows import FirstExchanges

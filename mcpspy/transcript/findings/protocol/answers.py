@@ -178,10 +178,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     for exchange in facts.partial_answers:
         what = f"{call_name(exchange)} was answered in {1 + len(exchange.partials)} parts."
         yield hit_in(PARTIAL_RESULT, exchange.partials[0], exchange.row, what, group=exchange.method)
-    for row, message in facts.flawed:
-        for flaw in message.flaws:
-            if flaw in _AMBIGUOUS:
-                yield hit_in(AMBIGUOUS_PAIRING, message, row, f"{_AMBIGUOUS[flaw]}.", culprit="unclear", group=flaw)
+    for row, message, flaw in facts.flawed_by(_AMBIGUOUS):
+        yield hit_in(AMBIGUOUS_PAIRING, message, row, f"{_AMBIGUOUS[flaw]}.", culprit="unclear", group=flaw)
     yield from _unpaired(facts)
     for exchange, message in facts.by_order:
         what = f"A result has no id; only {call_name(exchange)} was waiting, so it is shown as its answer."

@@ -206,10 +206,9 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             yield hit_on_stream(DPOP_PROOF, facts, transaction, request, what, "mcpspy", group="one")
     if not facts.capture.is_model:
         yield from _without_endpoint(facts)
-    for row, message in facts.flawed:
-        if "ambiguous-stream" in message.flaws:
-            what = "A response came on one of several open streams without an endpoint, so that only its id tells whose it is."
-            yield hit_in(AMBIGUOUS_STREAM, message, row, what, group="response")
+    for row, message, _ in facts.flawed_by(("ambiguous-stream",)):
+        what = "A response came on one of several open streams without an endpoint, so that only its id tells whose it is."
+        yield hit_in(AMBIGUOUS_STREAM, message, row, what, group="response")
     has_failed = any(transaction.status >= HTTP_ERRORS for transaction in unusual(facts.capture.transactions))
     for exchange in facts.http if has_failed else ():
         yield from _contradiction(facts, exchange)
