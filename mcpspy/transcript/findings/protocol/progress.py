@@ -228,6 +228,18 @@ def _not_increasing(exchange: Exchange, reports: list[Message]) -> Iterator[Hit]
         last[message.stream] = now
 
 
+class _ReportedNumber(msgspec.Struct, gc=False):
+    progress: int | float
+
+
+class _NumberNotification(msgspec.Struct, gc=False):
+    params: _ReportedNumber
+
+
+_decode_number: Final = msgspec.json.Decoder(_NumberNotification).decode
+_LONG_INTEGER: Final = 10**18
+
+
 class _Reported(msgspec.Struct, gc=False):
     progress: msgspec.Raw = msgspec.Raw(b"")
 
@@ -242,6 +254,9 @@ _decode: Final = msgspec.json.Decoder(_Notification).decode
 def progress_value(message: Message) -> float | None:
     """Return the progress that a notification reports; None if it is no number, or a very long one."""
     try:
+        value = _decode_number(message.raw).params.progress
+        if type(value) is int and 0 < value < _LONG_INTEGER:  # as most are; of others the spelling counts
+            return float(value)
         number: Slice | None = _decode(message.raw).params.progress
     except UNREADABLE:
         number = None

@@ -88,6 +88,7 @@ _MAX_NAMES: Final = 3
 
 _ID_DIGITS: Final = 18
 """Longer ids are not compared as numbers."""
+_LONG_ID: Final = 10**_ID_DIGITS
 
 _FIELD: Final = b'"nextCursor"'
 _NO_CURSORS: Final = (b"null", b'""')
@@ -156,15 +157,16 @@ class _Ids:
             self._others.append(_id_hash(exchange))
 
     def feed_usual(self, calls: UsualCalls) -> None:
-        """Do the same with usual calls."""
-        ids = [request.id or "-" for request in calls.requests]
+        """Do the same with usual calls, whose ids are texts in quotation marks or positive integers."""
         known = self._numbers[CLIENT]
-        if "".join(ids).isdigit() and len(max(ids, key=len)) <= _ID_DIGITS:
-            numbers = [*map(int, ids)]
-            if numbers[0] > (known[-1] if known else -1) and all(map(lt, numbers, numbers[1:])):
-                known.extend(numbers)
-                return
-        self.feed(calls.calls)
+        try:
+            numbers = [int(request.id or "") for request in calls.requests]
+        except ValueError:
+            numbers = [0]
+        if (known[-1] if known else 0) < numbers[0] and numbers[-1] < _LONG_ID and all(map(lt, numbers, numbers[1:])):
+            known.extend(numbers)
+        else:
+            self.feed(calls.calls)
 
     def again(self) -> set[int]:
         """Return hashes of the ids that came more than once on one side, and perhaps of a few others."""

@@ -67,6 +67,9 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
     yield from types.hits
 
 
+_RESULT, _REQUEST, _NOTIFICATION, _OF_CLIENT, _LACKING = 1, 2, 3, 4, 8
+
+
 class _Types:
     """Findings about the first messages of each kind."""
 
@@ -75,39 +78,42 @@ class _Types:
         self.limits: dict[Unchecked, None] = {}
         self._has_left_some = False
         self._checks: Checks | None = None
-        self._seen: dict[tuple[int, str, str, int], int] = {}
-        self._lacking: dict[tuple[int, str, str, int], int] = {}
+        self._seen: dict[tuple[int, str], list[int]] = {}
+        """By capture and method the numbers of messages of each kind and sender, and those of later results that lack members."""
 
     def feed(self, rows: Iterable[Row]) -> None:
         look = self._look
         for row in rows:
             if isinstance(row, Exchange):
-                method = row.request.method or ""
-                look(row.row, method, row.request)
-                if row.response is not None:
-                    look(row.row, method, row.response)
+                request, response = row.request, row.response
+                method = request.method or ""
+                seen = self._seen_of(request.capture, method)
+                look(row.row, method, request, seen)
+                if response is not None:
+                    look(row.row, method, response, seen)
                 for message in row.notifications:
-                    look(row.row, method, message)
+                    look(row.row, method, message, seen)
             elif isinstance(row, UnpairedMessage):
-                look(row.row, row.message.method or "", row.message)
+                method = row.message.method or ""
+                look(row.row, method, row.message, self._seen_of(row.message.capture, method))
+
+    def _seen_of(self, capture: int, method: str) -> list[int]:
+        return self._seen.get((capture, method)) or self._seen.setdefault((capture, method), [0] * (2 * _LACKING))
 
     def feed_usual(self, calls: UsualCalls) -> None:
         """Do the same with usual calls."""
+        seen = self._seen_of(calls.requests[0].capture, CALL)
         revisions = {message.revision for messages in (calls.requests, calls.responses) for message in messages}
         if revisions == {None}:
             return
-        keys = [
-            (message.capture, CALL, message.sender, at) for at, message in ((2, calls.requests[0]), (1, calls.responses[0]))
-        ]
-        is_seen = all(self._seen.get(key, 0) >= MAX_EACH for key in keys)
         if (
-            not is_seen or not calls.is_plain or None in revisions
+            min(seen[_REQUEST + _OF_CLIENT], seen[_RESULT]) < MAX_EACH or not calls.is_plain or None in revisions
             or any(_lacks_members(CALL, response.raw) for response in calls.responses)
         ):  # fmt: skip
             self.feed(calls.calls)
             return
-        for key in keys:
-            self._seen[key] += len(calls.calls)
+        seen[_REQUEST + _OF_CLIENT] += len(calls.calls)
+        seen[_RESULT] += len(calls.calls)
         self._leave_some()
 
     def _leave_some(self) -> None:
@@ -116,17 +122,18 @@ class _Types:
             self._has_left_some = True
             self.limits[_LIMIT] = None
 
-    def _look(self, row: int, method: str, message: Message) -> None:
+    def _look(self, row: int, method: str, message: Message, seen: list[int]) -> None:
         kind = message.kind
         # a number, because each look-up of a member of an enumeration is a call of its hash
-        number = 1 if kind is RESULT else 2 if kind is REQUEST else 3 if kind is NOTIFICATION else 0
+        number = _RESULT if kind is RESULT else _REQUEST if kind is REQUEST else _NOTIFICATION if kind is NOTIFICATION else 0
         if message.revision is None or not number:
             return
-        key = (message.capture, method, message.sender, number)
-        count = self._seen[key] = self._seen.get(key, 0) + 1
+        if message.sender == CLIENT:
+            number += _OF_CLIENT
+        count = seen[number] = seen[number] + 1
         if kind is RESULT:
             if count > MAX_EACH and _lacks_members(method, message.raw):
-                count = self._lacking[key] = self._lacking.get(key, 0) + 1
+                count = seen[number + _LACKING] = seen[number + _LACKING] + 1
             if message.result_type is not None:
                 return
         if count > MAX_EACH or len(message.raw) > MAX_BYTES:
