@@ -256,7 +256,7 @@ class PackedRows(Sequence[Row]):
             self._kept.update(enumerate(rows, begin))
             data = _encode([None] * len(rows))
         self._plain_bytes += len(data)
-        self._blocks.append(data if self._plain_bytes <= PLAIN_BYTES else compressed(data, ALWAYS))
+        self._blocks.append(compressed(data, 0 if self._plain_bytes <= PLAIN_BYTES else ALWAYS))
         if is_final and self._reader is not None:
             self._reader(rows)
             self._read += 1

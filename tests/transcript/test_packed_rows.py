@@ -33,6 +33,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed_rows, "BLOCK_ROWS", 3)
     monkeypatch.setattr(packed_rows, "NEWEST_ROWS", 0)
     monkeypatch.setattr(packed_rows, "MOST_NEWEST_ROWS", 0)
+    monkeypatch.setattr(packed_rows, "PLAIN_BYTES", 1_000)
     monkeypatch.setattr(packed_transactions, "BLOCK_TRANSACTIONS", 2)
     monkeypatch.setattr(packed_transactions, "NEWEST_TRANSACTIONS", 0)
     monkeypatch.setattr(packed_transactions, "MOST_NEWEST_TRANSACTIONS", 0)

@@ -2,14 +2,17 @@
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpspy.capture.file.reader import read
 from mcpspy.cli.columns.block_file import BlockFile
 from mcpspy.cli.columns.update import update
 from mcpspy.transcript.block_compression import compressed, decompressed, kept_in
+from mcpspy.transcript.transcribe import transcribe
 from tests.columns.test_early import CAPTURES, all_large
 
 
@@ -33,6 +36,16 @@ def test_a_block_is_in_memory_again_once_the_place_is_left() -> None:
         assert decompressed(outside) == b"\x93" * 1000
     file.close()
     assert compressed(b"\x93" * 1000, 0) == b"\x93" * 1000
+
+
+def test_all_blocks_of_rows_are_in_the_file_also_where_they_are_few() -> None:
+    file = BlockFile()
+    path = next(path for path in CAPTURES if path.name == "everything.mcpspy")
+    with all_large(), kept_in(file):
+        rows: Any = transcribe(read(path), pack_rows=True).rows
+    file.close()
+    assert rows._blocks
+    assert max(map(len, rows._blocks)) < 20
 
 
 def test_packed_rows_of_an_export_are_in_a_file_without_a_name(
