@@ -32,7 +32,7 @@ from ..transcript.model import (
     Transcript,
     UnpairedMessage,
 )
-from ..transcript.phases import Lifecycle
+from ..transcript.phases import lifecycles
 from ..transcript.stats.outcomes import outcomes
 from ..transcript.stats.stored_numbers import SECTION as NUMBERS
 from ..transcript.stats.stored_numbers import numbers_entry
@@ -205,12 +205,11 @@ def _facts(transcript: Transcript, places: Places, widths: tuple[int, int, int, 
 
 
 def _figures(transcript: Transcript, widths: tuple[int, int, int, int, int]) -> RowFigures:
-    info, lifecycle = transcript.captures[0], Lifecycle(transcript.captures[0])
+    info = transcript.captures[0]
     waits: list[tuple[int, int]] = []
     firsts: dict[Outcome, int] = {}
     slowest, slowest_ns, numbered = 0, -1, 0
     for row in transcript.rows:
-        lifecycle.feed(row)
         numbered += isinstance(row, Numbered)
         if isinstance(row, Exchange):
             if not row.over:
@@ -225,7 +224,7 @@ def _figures(transcript: Transcript, widths: tuple[int, int, int, int, int]) -> 
         outcomes={outcome.value: count for outcome, count in outcomes(transcript).items()},
         troubles=asdict(troubles(transcript)),
         waits=waits,
-        lifecycle=lifecycle.state(),
+        lifecycle=lifecycles(transcript)[0].state(),
         notable=sorted({*firsts.values(), slowest} - {0}),
         log_matches=[
             (number, match.row, match.message.number, match.gap_ns, match.begin, match.end)

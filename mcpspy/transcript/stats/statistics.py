@@ -17,7 +17,8 @@ from ..calls.call import Call
 from ..exchange import ForwardedCall, shared_answer
 from ..mcp.fields import code_of
 from ..model import CaptureInfo, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
-from ..phases import Lifecycle
+from ..phases import Lifecycle, lifecycles
+from ..stored_rows import StoredRows
 from ..waiting import unread_ns
 from .context import ServerCost, costs
 from .http import HttpNumbers, http_numbers
@@ -218,7 +219,9 @@ class ServerNumbers:
 def numbers(transcript: Transcript, rows: list[Row] | None = None) -> list[ServerNumbers]:
     """Return the numbers of each capture, in its order. `rows` are the rows to count; None: all."""
     counted = transcript if rows is None else Transcript(captures=transcript.captures, rows=rows)
-    counters = [_CaptureCounter(info) for info in transcript.captures]
+    knows_lifecycles = rows is None and not isinstance(transcript.rows, StoredRows)
+    known = lifecycles(transcript) if knows_lifecycles else [None] * len(transcript.captures)
+    counters = [_CaptureCounter(info, lifecycle) for info, lifecycle in zip(transcript.captures, known, strict=True)]
     hops = transcript.hops
     for row in counted.rows:
         call = hops.get(row.row) if hops and isinstance(row, Exchange) else None
@@ -227,7 +230,7 @@ def numbers(transcript: Transcript, rows: list[Row] | None = None) -> list[Serve
 
 
 class _CaptureCounter:
-    """The numbers of one capture, so far. `feed` takes its rows, `close` returns the numbers."""
+    """The numbers of one capture, so far: `feed` takes its rows, `close` returns them. `lifecycle` is that of all rows, if known."""
 
     __slots__ = (
         "_by_client",
@@ -236,6 +239,7 @@ class _CaptureCounter:
         "_counted",
         "_forwarded",
         "_info",
+        "_knows_lifecycle",
         "_lifecycle",
         "_logs",
         "_malformed",
@@ -245,9 +249,10 @@ class _CaptureCounter:
         "_unmatched",
     )
 
-    def __init__(self, info: CaptureInfo) -> None:
+    def __init__(self, info: CaptureInfo, lifecycle: Lifecycle | None) -> None:
         self._info = info
-        self._lifecycle = Lifecycle(info)
+        self._knows_lifecycle = lifecycle is not None
+        self._lifecycle = Lifecycle(info) if lifecycle is None else lifecycle
         self._calls_by_row = info.calls
         self._by_target: dict[tuple[Side, str, str | None], CallNumbers] = {}
         self._by_client: dict[str, CallNumbers] = {}
@@ -259,7 +264,8 @@ class _CaptureCounter:
         self._messages = self._unmatched = self._malformed = 0
 
     def feed(self, row: Row, forwarded: ForwardedCall | None) -> None:
-        self._lifecycle.feed(row)
+        if not self._knows_lifecycle:
+            self._lifecycle.feed(row)
         if isinstance(row, Exchange):
             if forwarded is None:
                 self._call(row)
@@ -319,7 +325,11 @@ class _CaptureCounter:
         waited_ns = unread_ns(row, self._info)
         by_target.feed(row, call, waited_ns)
         if request.sender == CLIENT:
-            self._by_client.setdefault(self._info.client_of(row), CallNumbers(method="")).feed(row, call, waited_ns)
+            client = self._info.client_of(row)
+            by_client = self._by_client.get(client)
+            if by_client is None:
+                by_client = self._by_client[client] = CallNumbers(method="")
+            by_client.feed(row, call, waited_ns)
 
     def _exchange(self, row: Exchange) -> None:
         request, response = row.request, row.response
