@@ -170,7 +170,7 @@ def test_a_capture_that_changes_while_it_is_indexed_gets_no_index(tmp_path: Path
 
 
 def test_readers_that_write_an_index_at_once_leave_a_whole_one(tmp_path: Path) -> None:
-    path = a_capture(tmp_path, lines=300)
+    path = a_capture(tmp_path, lines=40)
     children = [fork_and_index(path) for _ in range(4)]
     assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
     assert_shows_the_same(path)

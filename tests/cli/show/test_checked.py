@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from mcpspy.capture.file.format import header_line, record_line
+from mcpspy.cli import transcripts
 from mcpspy.cli.web.stored_recordings import StoredRecordings
 from mcpspy.records import Frame
 from tests.capture.making import closes, header, opens
 from tests.cli.terminal import on_terminal, run
 
 CALLS = 5_010
-TEXT = "x" * 4_100
+TEXT = "x" * 100
+LARGE_BYTES = 1_000_000
 NAME = "large.mcpspy"
 LEFT = "rules left to check"
 TOOL = {"name": "read", "inputSchema": {"type": "object", "properties": {"page": {"type": "integer"}}}}
@@ -22,7 +24,7 @@ TOOL = {"name": "read", "inputSchema": {"type": "object", "properties": {"page":
 
 @pytest.fixture(scope="module")
 def capture() -> bytes:
-    """A capture of more than 10,000 messages and 20 MB, in which one call has arguments that its tool does not take."""
+    """A capture of more than 10,000 messages and `LARGE_BYTES`, in which one call has arguments that its tool does not take."""
     frames: list[Frame] = []
 
     def add(stream: int, **members: Any) -> None:
@@ -41,6 +43,8 @@ def capture() -> bytes:
 @pytest.fixture
 def store(capture: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MCPSPY_HOME", str(tmp_path))
+    monkeypatch.setenv("SPY_LARGE_BYTES", str(LARGE_BYTES))
+    monkeypatch.setattr(transcripts, "LARGE_BYTES", LARGE_BYTES)
     folder = tmp_path / "captures"
     folder.mkdir(mode=0o700)
     (folder / NAME).write_bytes(capture)

@@ -1,4 +1,4 @@
-"""What tests of the HTTP tap share."""
+"""The fixture of tests that look at a proxy from outside."""
 
 import pytest
 

@@ -29,7 +29,7 @@ EVENTS_TO_CLOSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 Kind = TypeVar("Kind", bound=Record)
 
 program = COPY
-"""What a proxy is started with. `process` is not mcpspy itself then: a test that looks at it from outside uses `real_proxy`."""
+"""The program of a proxy. Its `process` is not mcpspy itself: a test that looks at that from outside uses `real_proxy`."""
 
 
 class Wire:
