@@ -23,18 +23,27 @@ from tests.preparing import Copies, Request, run_program
 
 EXTRAS = ("mcp_types",)
 PACKAGE = Path(mcpspy.__file__).parent
+VERBS = ("cli", "transcript", "views", "replay", "live/http", "live/mock", "live/stdio")
+ROOMS_OF = {"otlp": ("telemetry",), "query": ("columns",), "parquet": ("columns",)}
+"""Rooms that import much, by the word that asks for them."""
 
 
-def import_verbs(_: Request | None = None) -> None:
-    """Import what the verbs import, which is done once."""
-    if "jsonschema" in sys.modules:
+def import_verbs(request: Request) -> None:
+    """Import what verbs import, and what the one that is asked for imports besides. It is done once."""
+    missing = [room for room in VERBS if room not in _imported]
+    missing += [room for word in request[0][1:3] for room in ROOMS_OF.get(word, ()) if room not in _imported]
+    if not missing:
         return
-    for room in ("cli", "transcript", "views", "replay", "live/http", "live/mock", "live/stdio"):
+    _imported.update(missing)
+    for room in missing:
         for file in (PACKAGE / room).rglob("*.py"):
             import_module(".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts))
     import_module("jsonschema")  # which `check` imports when it needs it
     gc.collect()
     gc.freeze()  # what is not looked at need not be copied
+
+
+_imported: set[str] = set()
 
 
 def _be_mcpspy(request: Request, fds: list[int]) -> NoReturn:
