@@ -133,6 +133,8 @@ def played_tap(path: Path, disk: Disk, *, redacts: bool) -> Iterator[tuple[HttpT
         patch.object(writing, "_write", disk.write),
     ):
         yield proxy, clock, writer
+        if writer._fd >= 0:
+            writer.close(0)
     proxy.reactor.close()
 
 
