@@ -81,7 +81,7 @@ def _takes_progress(exchange: Exchange) -> bool:
     return not exchange.over or (exchange.response is not None and exchange.response.result_type == TASK)
 
 
-class _Requests:
+class SideRequests:
     """The requests of one side: by id those that wait and those that were answered, by progress token those that gave it out."""
 
     __slots__ = ("answered", "by_token", "in_order", "queued", "sharing", "waiting")
@@ -110,11 +110,15 @@ class _Requests:
             self.in_order.add(exchange)
         token = exchange.request.correlation_key
         if token is not None:
-            before = self.by_token.get(token)
-            if before is not None and _takes_progress(before):
-                exchange.request.flaws = (*exchange.request.flaws, "token-in-use")
-                self.sharing.setdefault(token, [before]).append(exchange)
-            self.by_token[token] = exchange
+            self.give_out(token, exchange)
+
+    def give_out(self, token: str, exchange: Exchange) -> None:
+        """Take in the progress token of a request."""
+        before = self.by_token.get(token)
+        if before is not None and _takes_progress(before):
+            exchange.request.flaws = (*exchange.request.flaws, "token-in-use")
+            self.sharing.setdefault(token, [before]).append(exchange)
+        self.by_token[token] = exchange
 
     def answer(self, id: str, message: Message) -> Exchange | None:
         """Return the exchange that `message` answers, for the first time or again; None if there is no such request."""
@@ -260,16 +264,23 @@ class Correlator:
     `probes` is shared by all scopes of a capture.
     """
 
-    __slots__ = ("_next_row", "_pings", "_requests", "_spoken", "negotiation")
+    __slots__ = ("_next_row", "_pings", "_spoken", "negotiation", "requests")
 
     def __init__(self, next_row: Callable[[], int], probes: ProbeDetector | None = None) -> None:
         self._next_row = next_row
         self.negotiation = Negotiation(probes or ProbeDetector())
-        self._requests: dict[Side, _Requests] = {CLIENT: _Requests(), SERVER: _Requests()}
+        self.requests: dict[Side, SideRequests] = {CLIENT: SideRequests(), SERVER: SideRequests()}
         self._pings: dict[Side, deque[UnpairedMessage]] = {}
         """Notifications `ping`, which some clients send in place of requests, without their `pong`."""
         self._spoken: set[Side] = set()
         """The sides that have sent something else than a `pong` since the last `ping` of the other."""
+
+    @property
+    def is_plain(self) -> bool:
+        """True if nothing but ids decides what belongs together: no id waits twice, and no answer came by order."""
+        of_client, of_server = self.requests[CLIENT], self.requests[SERVER]
+        by_order = of_client.in_order is not None or of_server.in_order is not None
+        return not (self._pings or of_client.queued or of_server.queued or by_order)
 
     def feed(self, message: Message) -> Exchange | UnpairedMessage:
         kind = message.kind
@@ -291,17 +302,11 @@ class Correlator:
             message.revision = self.negotiation.revision or self.negotiation.last_named
         unpaired = UnpairedMessage(self._next_row(), message)
         if kind is RESULT and message.id is None:
-            waiting = self._requests[OTHER_SIDE[message.sender]].waiting_in_order()
+            waiting = self.requests[OTHER_SIDE[message.sender]].waiting_in_order()
             unpaired.candidates = tuple(exchange.row for exchange in waiting.oldest(MAX_CANDIDATES))
         elif kind is NOTIFICATION and message.method in (PING, PONG):
             self._beat(unpaired)
         return unpaired
-
-    def begin(self, request: Message) -> Exchange:
-        """Take in a request."""
-        if self._pings:
-            self._give_up_pings(request)
-        return self._begin(request)
 
     def _begin(self, request: Message) -> Exchange:
         exchange = Exchange(self._next_row(), request)
@@ -311,40 +316,23 @@ class Correlator:
             request.revision = self.negotiation.revision
         else:
             self.negotiation.last_named = request.revision
-        self._requests[request.sender].add(request.id or "", exchange)
-        return exchange
-
-    def answered(self, result: Message) -> Exchange | None:
-        """Take in a usual result, as `feed` does, if its request waits and nothing else changes with it; else return None."""
-        requests = self._requests[OTHER_SIDE[result.sender]]
-        exchange = requests.waiting.get(result.id or "")
-        if exchange is None or requests.queued or requests.in_order is not None or self._pings:
-            return None
-        request = exchange.request
-        id = result.id = request.id or ""  # an equal string: one less to keep
-        if request.method in OPENINGS:
-            return None
-        result.revision = request.revision
-        del requests.waiting[id]
-        requests.answered[id] = exchange
-        exchange.response = result
-        exchange.over = True
+        self.requests[request.sender].add(request.id or "", exchange)
         return exchange
 
     def keep_with(self, keep: Keep) -> None:
         """Have exchanges that are packed made again by `keep`, so that they can change."""
-        for requests in self._requests.values():
+        for requests in self.requests.values():
             requests.answered.keep = requests.by_token.keep = keep
 
     def lacks_some(self) -> None:
         """Let it be known that there were exchanges before: messages that may belong to them raise UnknownExchangeError."""
-        for requests in self._requests.values():
+        for requests in self.requests.values():
             requests.answered.has_all = requests.by_token.has_all = False
 
     def forget(self, exchange: Exchange) -> bool:
         """Know an exchange that will be packed by its id and its token alone; False if it is needed as it is."""
         request = exchange.request
-        requests, token = self._requests[request.sender], request.correlation_key
+        requests, token = self.requests[request.sender], request.correlation_key
         if token is not None:
             if token in requests.sharing:
                 return False
@@ -354,27 +342,27 @@ class Correlator:
 
     def waits(self, sender: Side, id: str) -> bool:
         """Return whether a request of `sender` with exactly this id waits for its answer."""
-        return id in self._requests[sender].waiting
+        return id in self.requests[sender].waiting
 
     def settle(self, exchange: Exchange, message: Message) -> None:
         """Take `message` as the answer to `exchange`, though not its id says so but HTTP."""
-        self._requests[exchange.sender].settle(exchange, message)
+        self.requests[exchange.sender].settle(exchange, message)
         self._set_revision(exchange, message)
 
     def take_by_order(self, exchange: Exchange, message: Message) -> None:
         """Take a result without an id as the answer to `exchange`, or as a part of it."""
-        self._requests[exchange.sender].take_by_order(exchange, message)
+        self.requests[exchange.sender].take_by_order(exchange, message)
         self._set_revision(exchange, message)
 
     def close(self, silent: Side | None = None) -> list[Exchange]:
         """End the exchanges that wait for answers of `silent`, the side that sends no more; None: of both sides."""
         sides = (CLIENT, SERVER) if silent is None else (OTHER_SIDE[silent],)
-        return [exchange for side in sides for exchange in self._requests[side].close()]
+        return [exchange for side in sides for exchange in self.requests[side].close()]
 
     def _answered(self, message: Message) -> Exchange | None:
         # An error with a null id says that its sender could not read some id (JSON-RPC 2.0, section 5): it answers none.
         if message.id is None and message.kind is RESULT:
-            requests = self._requests[OTHER_SIDE[message.sender]]
+            requests = self.requests[OTHER_SIDE[message.sender]]
             waiting = requests.waiting_in_order().oldest(2)
             if len(waiting) != 1:
                 return None
@@ -382,14 +370,14 @@ class Correlator:
             return waiting[0]
         if message.id is None or (message.id == "null" and message.kind is ERROR):
             return None
-        return self._requests[OTHER_SIDE[message.sender]].answer(message.id, message)
+        return self.requests[OTHER_SIDE[message.sender]].answer(message.id, message)
 
     def _pinged(self, pong: Message) -> Exchange | None:
         """Return the oldest request `ping` that waits, answered by a notification; None if a `ping` without an id waits for it."""
         sender = OTHER_SIDE[pong.sender]
-        exchange = None if self._pings.get(sender) else self._requests[sender].waiting_in_order().oldest_ping()
+        exchange = None if self._pings.get(sender) else self.requests[sender].waiting_in_order().oldest_ping()
         if exchange is not None:
-            self._requests[sender].take_by_order(exchange, pong)
+            self.requests[sender].take_by_order(exchange, pong)
         return exchange
 
     def _give_up_pings(self, message: Message) -> None:
@@ -422,11 +410,11 @@ class Correlator:
     def _notified(self, message: Message, key: str) -> Exchange | None:
         """Return the exchange of a notification: progress goes to the side that asked, a cancellation comes from it."""
         if message.method == PROGRESS:
-            exchange = self._requests[OTHER_SIDE[message.sender]].with_token_of(message)
+            exchange = self.requests[OTHER_SIDE[message.sender]].with_token_of(message)
         elif message.method == CANCELLED:
-            exchange = self._requests[message.sender].with_id(key)
+            exchange = self.requests[message.sender].with_id(key)
             if exchange is None:  # a server may end a subscription of its client so (2026-07-28, basic/patterns/cancellation)
-                exchange = self._requests[OTHER_SIDE[message.sender]].subscription(key)
+                exchange = self.requests[OTHER_SIDE[message.sender]].subscription(key)
             if exchange is not None and exchange.cancelled is None:
                 exchange.cancelled = message
         else:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
-from itertools import chain, count
+from itertools import chain, count, groupby
 from typing import TYPE_CHECKING, Final, Protocol, cast, runtime_checkable
 
 from ..records import (
@@ -40,8 +40,7 @@ from .hops import forwarded_calls
 from .mcp.fields import client_name
 from .mcp.methods import LISTEN
 from .mcp.negotiation import ProbeDetector
-from .mcp.usual import usual_message
-from .message import REQUEST, RESULT
+from .message import REQUEST
 from .model import (
     CREDENTIALS,
     CaptureInfo,
@@ -53,6 +52,7 @@ from .model import (
     UnpairedMessage,
     name_lanes,
 )
+from .usual import UsualPairing
 
 if TYPE_CHECKING:
     from .calls.join import CallJoiner
@@ -254,8 +254,8 @@ class _CaptureReader:
     """Rows from the records of one capture. On stdio a capture is also the scope of its ids; HTTP has scopes of its own."""
 
     __slots__ = (
-        "_calls", "_correlator", "_decoder", "_http", "_keep_frames", "_knows_client", "_next_row", "_on_client_name", "_probes",
-        "_rows", "_unread_from", "info",
+        "_calls", "_correlator", "_decoder", "_http", "_keep_frames", "_next_row", "_on_client_name", "_probes",
+        "_rows", "_unread_from", "_usual", "info",
     )  # fmt: skip
 
     def __init__(
@@ -283,7 +283,7 @@ class _CaptureReader:
             self._calls = CallJoiner(info)
         self._probes = ProbeDetector()
         self._correlator = Correlator(next_row, self._probes)
-        self._knows_client = False
+        self._usual = UsualPairing(info, self._correlator, self._calls, next_row)
         self._unread_from: dict[int, int] = {}
 
     def feed(self, record: Record) -> Sequence[Row]:
@@ -316,22 +316,29 @@ class _CaptureReader:
         return (event, *self._consequences(record))
 
     def feed_lines(self, batch: Sequence[Record | FrameLine], feed: Callable[[Record], object]) -> None:
-        """Take in usual messages of stdio here, and have everything else fed as a record."""
-        info, add = self.info, self._add_usual
-        senders, index, shift_ns, last_ns = self._senders(), info.index, info.shift_ns, info.last_ns
-        for record in batch:
-            if isinstance(record, FrameLine):
-                sender = senders.get(record.stream)
-                message = None if sender is None else usual_message(record, index, sender, shift_ns)
-                if message is not None:
-                    if record.at_ns > last_ns:
-                        last_ns = info.last_ns = record.at_ns
-                    info.messages += 1
-                    add(message)
-                    continue
-                record = record.record()  # noqa: PLW2901 - the same record
-            feed(record)
-            senders, shift_ns, last_ns = self._senders(), info.shift_ns, info.last_ns
+        """Take in usual messages of stdio at once, and have everything else fed as a record."""
+        if set(map(type, batch)) == {FrameLine}:
+            self._feed_frames(cast("Sequence[FrameLine]", batch), feed)
+            return
+        for kind, records in groupby(batch, type):
+            if kind is FrameLine:
+                self._feed_frames(cast("list[FrameLine]", [*records]), feed)
+            else:
+                for record in cast("Iterator[Record]", records):
+                    feed(record)
+
+    def _feed_frames(self, lines: Sequence[FrameLine], feed: Callable[[Record], object]) -> None:
+        info, rest = self.info, iter(lines)
+        info.messages += len(lines)
+        info.last_ns = max(info.last_ns, *[line.at_ns for line in lines])
+        while True:
+            senders, rows = self._senders(), list[Row]()
+            line = self._usual.take(rest, senders, rows) if senders else next(rest, None)
+            self._rows += rows
+            if line is None:
+                return
+            info.messages -= 1  # others count it
+            feed(line.record())
 
     def pack_with(self, rows: PackedRows, source: PayloadSource) -> None:
         """Append to `rows` from now on."""
@@ -470,7 +477,7 @@ class _CaptureReader:
     def _add_message(self, message: Message) -> tuple[Exchange | UnpairedMessage, Exchange | None]:
         """Pair a message. Return the row that it became part of, and the first row of the call that it changed."""
         row = self._correlator.feed(message)
-        if not self._knows_client and message.kind is REQUEST and message.sender == CLIENT:
+        if not self._usual.knows_client and message.kind is REQUEST and message.sender == CLIENT:
             self._look_for_name(message)
         if isinstance(row, UnpairedMessage) or row.request is message:
             self._rows.append(row)
@@ -479,31 +486,12 @@ class _CaptureReader:
             return row, joiner.feed(row, message)
         return row, None
 
-    def _add_usual(self, message: Message) -> None:
-        """Do the same with a usual message, for those who do not ask what changed."""
-        kind = message.kind
-        row: Exchange | UnpairedMessage | None = None
-        if kind is REQUEST:
-            row = self._correlator.begin(message)
-            if not self._knows_client and message.sender == CLIENT:
-                self._look_for_name(message)
-            self._rows.append(row)
-        elif kind is RESULT:
-            row = self._correlator.answered(message)
-        if row is None:
-            row = self._correlator.feed(message)
-            if isinstance(row, UnpairedMessage):
-                self._rows.append(row)
-        joiner = self._calls
-        if joiner is not None and (self.info.calls or (kind is not RESULT and message.method in joiner.methods)):
-            joiner.feed(row, message)
-
     def _look_for_name(self, request: Message) -> None:
         """Learn the client's name from one of its requests. Looking for the word first keeps this off the hot path."""
         if b"clientInfo" in request.raw:
             name = client_name(request.raw)
             if name is not None:
-                self._knows_client = True
+                self._usual.knows_client = True
                 self._on_client_name(self.info, name)
 
 

@@ -2,20 +2,20 @@
 
 import io
 import json
+from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any
+from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.capture.file.reader import CaptureRecords, Reader
-from mcpspy.records import CLIENT, Damage, Frame, Header, Record
-from mcpspy.transcript.mcp.usual import usual_message
-from mcpspy.transcript.model import Kind
-from mcpspy.transcript.transcribe import transcribe
-from mcpspy.usual_lines import FrameLine
-from tests.transcript.dialogue import Dialogue, make_header, spelled
+from mcpspy.records import Damage, Frame, Header, Record
+from mcpspy.transcript.model import Kind, Row
+from mcpspy.transcript.transcribe import Transcriber, transcribe
+from tests.transcript.dialogue import MS, Dialogue, make_header, spelled
 from tests.transcript.test_properties import CAPTURES, LINES, numbered
 
 IDS = st.sampled_from(['"a"', "1", "2", '"1"', "1.0", "-1", "null", r'"\u0061"', '"é"', "[]", "true", "1e0", str(10**30)])
@@ -94,6 +94,67 @@ def test_usual_and_unusual_messages_become_the_same_either_way(lines: list[tuple
     assert_both_ways_agree(capture(numbered([*Dialogue().records, *frames])))
 
 
+def spelled_out(**members: object) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **members}).encode() + b"\n"
+
+
+FEW_IDS = st.sampled_from([1, 2, 3, "1", "é", -1, 0])
+REVISIONS = st.sampled_from([{}, {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}])
+SOUND: st.SearchStrategy[bytes] = st.one_of(
+    st.builds(
+        lambda id, method, token, meta: spelled_out(
+            id=id, method=method, params={"name": "x", "uri": "y", "_meta": {**meta, "progressToken": token}}
+        ),
+        FEW_IDS,
+        st.sampled_from(["tools/call", "resources/read", "resources/subscribe", "ping", "initialize", "own", "tasks/get"]),
+        FEW_IDS,
+        REVISIONS,
+    ),
+    st.builds(lambda id, method: spelled_out(id=id, method=method), FEW_IDS, st.sampled_from(["ping", "tools/list"])),
+    st.builds(lambda id, result: spelled_out(id=id, result=result), FEW_IDS, st.sampled_from([{}, {"isError": True}])),
+    st.builds(
+        lambda id, name: spelled_out(id=id, result={"resultType": name}),
+        FEW_IDS,
+        st.sampled_from(["complete", "input_required"]),
+    ),
+    st.builds(lambda id: spelled_out(id=id, result={"protocolVersion": "2025-06-18", "isComplete": False}), FEW_IDS),
+    st.builds(lambda id: spelled_out(id=id, error={"code": -32002, "message": "no"}), FEW_IDS),
+    st.builds(
+        lambda token, meta: spelled_out(method="notifications/progress", params={"progressToken": token, "_meta": meta}),
+        FEW_IDS,
+        REVISIONS,
+    ),
+    st.builds(lambda id: spelled_out(method="notifications/cancelled", params={"requestId": id}), FEW_IDS),
+    st.sampled_from(
+        [
+            spelled_out(result={}),
+            spelled_out(method="ping"),
+            spelled_out(method="pong"),
+            spelled_out(method="notifications/message", params={"level": "info"}),
+            spelled_out(id=1, method="tools/call", params={"name": "x", "clientInfo": {"name": "me"}}),
+            b"log\n",
+        ]
+    ),
+)
+CONVERSATIONS = st.lists(st.tuples(st.integers(0, 2), SOUND, st.sampled_from([False] * 9 + [True])), max_size=40)
+
+
+@given(CONVERSATIONS, st.lists(st.integers(0), max_size=6))
+def test_conversations_become_the_same_either_way_however_they_are_cut(
+    lines: list[tuple[int, bytes, bool]], cuts: list[int]
+) -> None:
+    frames: list[Record] = [Frame(stream, 0, 0, data, part) for stream, data, part in lines]
+    data = capture(numbered([*Dialogue().records, *frames]))
+    places = [0, *sorted(cut % len(data) for cut in cuts), len(data)]
+    reader, transcriber = Reader(), Transcriber()
+    for begin, end in pairwise(places):
+        transcriber.feed_lines(reader.feed_lines(data[begin:end]))
+    transcriber.feed_lines([*reader.close()])
+    transcriber.close()
+    assert_both_ways_agree(data)
+    assert spelled(transcriber.transcript) == spelled(transcribe(CaptureRecords(lambda: nullcontext(io.BytesIO(data)), "x")))
+
+
 @given(CAPTURES)
 def test_all_kinds_of_records_become_the_same_either_way(records: list[Record]) -> None:
     assert_both_ways_agree(capture(records))
@@ -109,18 +170,80 @@ def test_damaged_captures_become_the_same_either_way(records: list[Record], flip
     assert_both_ways_agree(bytes(data))
 
 
-def line(text: str, **facts: Any) -> FrameLine:
-    return FrameLine(**{"number": 7, "at_ns": 2_000, "stream": 0, "crc": "", "text": text, **facts})
+def capture_of(texts: list[str]) -> bytes:
+    """Write lines of the client and the server in turns."""
+    dialogue = Dialogue()
+    for at, text in enumerate(texts):
+        dialogue.line(at % 2, text.encode())
+    return capture(dialogue.records)
+
+
+def left_to_others(texts: list[str]) -> list[str]:
+    """Return those of some lines, of the client and the server in turns, that are not usual."""
+    left: list[str] = []
+    general = Transcriber.feed
+
+    def feed(self: Transcriber, record: Record, number: int = 0) -> Sequence[Row]:
+        if isinstance(record, Frame):
+            left.append(record.data.decode())
+        return general(self, record, number)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Transcriber, "feed", feed)
+        transcribe(CaptureRecords(lambda: nullcontext(io.BytesIO(capture_of(texts))), "x"))
+    return left
+
+
+CALL = '{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"now","_meta":{"progressToken":7}}}\n'
+RESULT = '{"jsonrpc":"2.0","id":4,"result":{"content":[],"isError":true,"resultType":"complete"}}\n'
+PROGRESS = '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}\n'
+LOG = '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}\n'
+ERROR = '{"jsonrpc":"2.0","id":4,"error":{"code":1,"message":""}}\n'
+NAMED = (
+    '{"jsonrpc":"2.0","id":"a","method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}\n'
+)
+
+
+def test_requests_their_answers_progress_and_errors_are_usual() -> None:
+    texts = [CALL, PROGRESS, LOG, RESULT, CALL, ERROR, NAMED, '{"jsonrpc":"2.0","id":"a","result":{}}\n', "[]\n"]
+    assert left_to_others(texts) == ["[]\n"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]\n",
+        CALL.replace("\n", "\r\n"),
+        CALL.replace("\n", ""),
+        CALL.replace('"id":4', '"id":0'),
+        CALL.replace('"id":4', '"id":null'),
+        CALL.replace('"id":4', '"id":4.0'),
+        CALL.replace('"id":4', '"id":"\\u0007"'),
+        CALL.replace("tools/call", "initialize"),
+        CALL.replace("}}}", '},"clientInfo":{"name":"me"}}}'),
+        CALL.replace('"method"', '"error":null,"method"'),
+        CALL.replace('"method"', '"result":{},"method"'),
+        RESULT.replace("complete", "input_required"),
+        RESULT.replace('"isError"', '"task":{"taskId":"t"},"isError"'),
+        RESULT.replace('"isError"', '"isComplete":false,"isError"'),
+        RESULT.replace('"id":4,', ""),
+        ERROR.replace('"id":4,', ""),
+        ERROR.replace('"error"', '"result":{},"error"'),
+        PROGRESS.replace("7", '"\\u0007"'),
+        PROGRESS.replace('"params"', '"result":{},"params"'),
+        LOG.replace('"2.0"', '"1.0"'),
+        "\ufeff" + LOG,
+    ],
+)
+def test_what_needs_a_second_look_is_left_to_others(text: str) -> None:
+    assert left_to_others([CALL, LOG, text, LOG, LOG]) == [text]
 
 
 def test_a_usual_message_has_its_facts_without_a_second_look() -> None:
-    text = '{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"now","_meta":{"progressToken":"p"}}}\n'
-    message = usual_message(line(text, first_ns=1_500), 0, CLIENT, 100)
-    assert message is not None
-    assert (message.kind, message.id, message.target, message.correlation_key) == (Kind.REQUEST, "4", "now", '"p"')
-    assert (message.raw, message.at_ns, message.first_ns, message.number) == (text.encode(), 2_100, 1_600, 7)
-
-
-def test_an_error_and_a_batch_are_not_usual() -> None:
-    for text in ('{"jsonrpc":"2.0","id":4,"error":{"code":1,"message":""}}\n', "[]\n"):
-        assert usual_message(line(text), 0, CLIENT, 0) is None
+    transcript = transcribe(CaptureRecords(lambda: nullcontext(io.BytesIO(capture_of([CALL, RESULT]))), "x"))
+    (exchange,) = transcript.exchanges
+    request, response = exchange.request, exchange.response
+    assert response is not None
+    assert (request.kind, request.id, request.target, request.correlation_key) == (Kind.REQUEST, "4", "now", "7")
+    assert (request.raw, request.at_ns, request.first_ns) == (CALL.encode(), MS, MS)
+    assert (response.id is request.id, response.is_error, exchange.over) == (True, True, True)

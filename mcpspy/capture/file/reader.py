@@ -14,8 +14,10 @@ from array import array
 from binascii import crc32
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from io import BytesIO
+from operator import itemgetter
 from os import PathLike, fspath
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, cast
 
 import msgspec
 
@@ -36,6 +38,9 @@ MAX_LINE_BYTES = 1 << 26
 
 _CRC_MEMBER = b',"crc":"'
 _CRC_BYTES = len(',"crc":"01234567"}')
+_END_BYTES = _CRC_BYTES + len("\n")
+_body_of = itemgetter(slice(-_END_BYTES))
+_seal_of = itemgetter(slice(-_END_BYTES, None))
 
 
 UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
@@ -124,11 +129,11 @@ def _is_sealed(line: bytes) -> bool:
 
 def are_sealed(lines: list[bytes]) -> bool:
     """Return whether lines, all of which are JSON objects with a CRC, end with it. Spelled and compared all at once."""
-    crcs = array("I", [crc32(line[:-_CRC_BYTES]) for line in lines])
+    crcs = array("I", map(crc32, map(_body_of, lines)))
     if sys.byteorder == "little":
         crcs.byteswap()
-    spelled = crcs.tobytes().hex(",", 4).encode().replace(b",", b'"}' + _CRC_MEMBER)
-    return b"".join([line[-_CRC_BYTES:] for line in lines]) == _CRC_MEMBER + spelled + b'"}'
+    spelled = crcs.tobytes().hex(",", 4).encode().replace(b",", b'"}\n' + _CRC_MEMBER)
+    return b"".join(map(_seal_of, lines)) == _CRC_MEMBER + spelled + b'"}\n'
 
 
 def seal_holds(line: bytes) -> bool | None:
@@ -195,20 +200,19 @@ class Reader:
     def feed_lines(self, data: bytes) -> list[Record | FrameLine]:
         """Do the same, with the lines of plain frames in place of their records."""
         records: list[Record | FrameLine] = []
-        head, newline, rest = data.rpartition(b"\n")
-        if newline:
-            block = b"".join((*self._held, head)) if self._held else head
+        end = data.rfind(b"\n") + 1
+        if end:
+            block = b"".join((*self._held, data[:end])) if self._held else data[:end]
             self._held, self._held_bytes = [], 0
-            lines = block.split(b"\n")
-            if (usual := self._usual_records(block, lines)) is not None:
+            if (usual := self._usual_records(block)) is not None:
                 records += usual
             else:
-                self._read_lines(lines, records)
-        if rest:
-            records += self._hold(rest)
+                self._read_lines(block[:-1].split(b"\n"), records)
+        if end < len(data):
+            records += self._hold(data[end:])
         return records
 
-    def _usual_records(self, block: bytes, lines: list[bytes]) -> Sequence[Record | FrameLine] | None:
+    def _usual_records(self, block: bytes) -> Sequence[Record | FrameLine] | None:
         """Return the records of a block in which all lines are usual and have the numbers that are due; None for others."""
         if not self._started or self._skipping:
             return None
@@ -216,14 +220,17 @@ class Reader:
             usual = decode_lines(block)
         except UNREADABLE:
             return None
+        lines = BytesIO(block).readlines()  # which takes half the time of `split`
         due = self._next + len(lines)
         if [line.number for line in usual] != list(range(self._next, due)) or not are_sealed(lines):
             return None
         if self._payloads is not None:
-            self._payloads.add(self._next, len(lines), self._offset, len(block))
+            self._payloads.add(self._next, len(lines), self._offset, len(block) - 1)
         self._line += len(lines)
-        self._offset += len(block) + 1
+        self._offset += len(block)
         self._next, self._at_ns, self._unread = due, usual[-1].at_ns, 0
+        if set(map(type, usual)) == {FrameLine}:
+            return cast("list[FrameLine]", usual)
         return [line if isinstance(line, FrameLine) else line.record() for line in usual]
 
     def _read_lines(self, lines: list[bytes], records: list[Record | FrameLine]) -> None:
