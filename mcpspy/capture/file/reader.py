@@ -204,7 +204,9 @@ class Reader:
         if end:
             block = b"".join((*self._held, data[:end])) if self._held else data[:end]
             self._held, self._held_bytes = [], 0
-            if (usual := self._usual_records(block)) is not None:
+            if block.find(b"\n") == len(block) - 1:  # as they come while a capture grows
+                self._read_lines([block[:-1]], records)
+            elif (usual := self._usual_records(block)) is not None:
                 records += usual
             else:
                 self._read_lines(block[:-1].split(b"\n"), records)
@@ -234,7 +236,7 @@ class Reader:
         return [line if isinstance(line, FrameLine) else line.record() for line in usual]
 
     def _read_lines(self, lines: list[bytes], records: list[Record | FrameLine]) -> None:
-        """Read lines of which some are not usual, or are damaged: usual ones here, the others in `_read_line`."""
+        """Read a line that came alone, or lines of which some are not usual or damaged. The latter are for `_read_line`."""
         for line in lines:
             self._line += 1
             record = self._usual_record(line)
