@@ -328,13 +328,17 @@ class _CaptureReader:
                     feed(record)
 
     def _feed_frames(self, lines: Sequence[FrameLine], feed: Callable[[Record], object]) -> None:
+        """Do this for frames. None of them reads how many messages there are, or when the last one came."""
         info, rest = self.info, iter(lines)
         info.messages += len(lines)
         info.last_ns = max(info.last_ns, *[line.at_ns for line in lines])
         while True:
-            senders, rows = self._senders(), list[Row]()
-            line = self._usual.take(rest, senders, rows) if senders else next(rest, None)
-            self._rows += rows
+            if senders := self._senders():
+                rows: list[Row] = []
+                line = self._usual.take(rest, senders, rows)
+                self._rows += rows
+            else:
+                line = next(rest, None)
             if line is None:
                 return
             info.messages -= 1  # others count it
@@ -372,7 +376,7 @@ class _CaptureReader:
 
     def _senders(self) -> dict[int, Side]:
         """Return the senders of streams on which usual messages may come next."""
-        return self._decoder.senders_of_lines() if self._http is None else {}
+        return self._decoder.senders_of_lines() if self._http is None and not self.info.shift_ns else {}
 
     def close(self) -> Sequence[Row]:
         rows = self._add(self._decoder.close())
