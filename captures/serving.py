@@ -64,13 +64,15 @@ def play(words: Sequence[str], folder: Path, variables: Mapping[str, str]) -> No
 
 
 @contextmanager
-def tapped(url: str, folder: Path, *options: str, listen: int = 0) -> Iterator[str]:
-    """Put mcpspy before `url`. Yields the URL for clients; ends it as Ctrl-C would.
+def tapped(
+    url: str, folder: Path, *options: str, listen: int = 0, program: tuple[str, ...] = (sys.executable, "-m", "mcpspy")
+) -> Iterator[str]:
+    """Put mcpspy, which `program` runs, before `url`. Yields the URL for clients; ends it as Ctrl-C would.
 
     Raises:
         RuntimeError: if it does not start, or if its exit status is not 0.
     """
-    words = [sys.executable, "-m", "mcpspy", "proxy", url, "--listen", f"127.0.0.1:{listen}", "--quiet", *options]
+    words = [*program, "proxy", url, "--listen", f"127.0.0.1:{listen}", "--quiet", *options]
     with subprocess.Popen(words, cwd=folder, env=environment(folder), stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

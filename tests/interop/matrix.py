@@ -18,6 +18,7 @@ from captures.make import DEMO, LONG, STORIES, Step, call, known, put
 from captures.serving import PEERS, port, started
 from mcpspy.records import CLIENT, SERVER
 from mcpspy.transcript.model import Exchange, Kind, Outcome, Transcript, UnpairedMessage
+from tests.cli.terminal import COPY
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
 
@@ -147,7 +148,7 @@ def client(name: str, transport: str, folder: Path, server: Sequence[str]) -> li
 @contextmanager
 def mocking(capture: Path, transport: str, folder: Path, *options: str) -> Iterator[str]:
     """A mock of a capture over HTTP, which records to `FOLDER/own.mcpspy`. Yields its URL; ends it as Ctrl-C would."""
-    words = [sys.executable, "-m", "mcpspy", "mock", str(capture), "--listen", "127.0.0.1:0", "--transport", transport]
+    words = [*COPY, "mock", str(capture), "--listen", "127.0.0.1:0", "--transport", transport]
     words += ["--capture", str(folder / "own.mcpspy"), *options]
     with Popen(words, cwd=folder, stdout=PIPE, stderr=PIPE, text=True) as mock:
         try:

@@ -16,6 +16,7 @@ import mcpspy
 from captures.make import nothing
 from captures.serving import PEERS, environment, port, started, tapped
 from mcpspy.records import Record
+from tests.cli.terminal import COPY
 from tests.deadlines import DEADLINE_S, eventually
 from tests.interop.playing import Played, Playing, Scene
 
@@ -39,7 +40,7 @@ class HttpScene:
 @contextmanager
 def recorded(url: str, folder: Path, *options: str) -> Iterator[str]:
     """Put mcpspy before `url`, recording to `FOLDER/a.mcpspy`. Yields the URL for clients."""
-    with tapped(url, folder, "--capture", str(folder / "a.mcpspy"), *options) as tap:
+    with tapped(url, folder, "--capture", str(folder / "a.mcpspy"), *options, program=(*COPY,)) as tap:
         yield tap
 
 

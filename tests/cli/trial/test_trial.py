@@ -16,7 +16,7 @@ from mcpspy.capture.store.folder import home_folder
 from mcpspy.intercept.syntax import parse_intercept
 from mcpspy.replay.trial.faults import CLIENT_FAULTS, SERVER_FAULTS, FaultSettings, TrialFault
 from tests.cli.replays import LIST, SERVER, call, recorded
-from tests.cli.terminal import MCPSPY, run
+from tests.cli.terminal import COPY, run
 from tests.conftest import PEERS
 from tests.deadlines import DEADLINE_S, SCENE_S
 
@@ -69,7 +69,7 @@ def client(tmp_path: Path, *, retries: int = 0, wait_s: float = 0.0) -> list[str
 def tried(capture: str, words: list[str], *options: str, status: int | None = None) -> dict[str, Any]:
     """Try a peer; return its outcomes by fault, each with all that the JSON has."""
     done = subprocess.run(
-        [*MCPSPY, "trial", capture, "--json", "--slow", "100ms", *options, "--", *words],
+        [*COPY, "trial", capture, "--json", "--slow", "100ms", *options, "--", *words],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
