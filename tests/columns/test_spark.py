@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from mcpspy.cli.columns.results import json_pieces
+from mcpspy.columns.database import Database
 from mcpspy.columns.recipes import RECIPES
 from mcpspy.columns.schema import TABLES, TIME
 from tests.cli.terminal import run
@@ -19,16 +21,25 @@ from tests.deadlines import SCENE_S
 
 DRIVER = Path(__file__).parent / "spark_driver.py"
 CAPTURES = ROOT / "captures"
+WHOLE_BYTES = 8_000
+"""A capture up to this size is read whole. Two thirds of ours are larger."""
+
 DATE = "2026-11-21"
 
 
 def folder_of_captures(folder: Path) -> Path:
-    """Make a folder with all captures of ours, damaged ones, files that are none, and one capture in several files."""
+    """Make a folder with all captures of ours, damaged ones, files that are none, and one capture in several files.
+
+    Of captures with odd names and of torn ones, one is read whole and one in lines.
+    """
     for path in CAPTURES.glob("*.mcpspy"):
         copy(path, folder)
     (folder / "memory.mcpspy").rename(folder / "a b%20c[1]{é}.mcpspy")
-    torn, flipped, headless = (folder / f"{name}.mcpspy" for name in ("git", "time", "oauth"))
-    torn.write_bytes(torn.read_bytes()[:-20])
+    (folder / "prompts.mcpspy").rename(folder / "ü b%20c[1]{é}.mcpspy")
+    small, large, flipped, headless = (folder / f"{name}.mcpspy" for name in ("probe", "git", "time", "oauth"))
+    for torn in (small, large):
+        torn.write_bytes(torn.read_bytes()[:-20])
+    assert small.stat().st_size < WHOLE_BYTES < large.stat().st_size
     data = flipped.read_bytes()
     flipped.write_bytes(data[:5_000] + bytes([data[5_000] ^ 0x80]) + data[5_001:])
     headless.write_bytes(headless.read_bytes().partition(b"\n")[2])
@@ -38,7 +49,7 @@ def folder_of_captures(folder: Path) -> Path:
     (folder / "notes.txt").write_text("no capture either")
     (folder / "sub" / "of").mkdir(parents=True)
     copy(folder / "sse.mcpspy", folder / "sub" / "sse-again.mcpspy")
-    (folder / "sub" / "of" / "part.mcpspy").write_bytes((folder / "sse.mcpspy").read_bytes()[:9_000])
+    (folder / "sub" / "of" / "part.mcpspy").write_bytes((folder / "sse.mcpspy").read_bytes()[:7_000])
     return folder
 
 
@@ -56,10 +67,7 @@ def test_a_cluster_that_loses_an_executor_writes_the_rows_of_the_export(
     debian_program("java")
     library = str(Path(built("spark/pyspark")).parent)
     (tmp_path / "captures").mkdir()
-    captures, few = folder_of_captures(tmp_path / "captures"), tmp_path / "few"
-    few.mkdir()
-    for name in ("sse", "git", "time", "none", "agent-model", "a b%20c[1]{é}"):
-        copy(captures / f"{name}.mcpspy", few)
+    captures, written, exported = folder_of_captures(tmp_path / "captures"), tmp_path / "written", tmp_path / "exported"
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([library, str(ROOT)]),
         "PYSPARK_PYTHON": sys.executable,
@@ -67,7 +75,7 @@ def test_a_cluster_that_loses_an_executor_writes_the_rows_of_the_export(
         "SPARK_WORKER_DIR": str(tmp_path / "work"),
     }
     done = subprocess.run(
-        [sys.executable, str(DRIVER), str(captures), str(few), str(tmp_path)],
+        [sys.executable, str(DRIVER), str(captures), str(tmp_path), str(WHOLE_BYTES)],
         env=environment,
         cwd=tmp_path,
         capture_output=True,
@@ -82,21 +90,19 @@ def test_a_cluster_that_loses_an_executor_writes_the_rows_of_the_export(
     assert len(printed["after"]) == 2
 
     (captures / "empty.mcpspy").unlink()  # Spark reads no empty files
-    for source, job in ((few, "streamed"), (captures, "whole")):
-        exported = tmp_path / f"{job}-exported"
-        assert run("export", "parquet", str(source), "-o", str(exported)).returncode == 0
-        for table in TABLES:
-            wanted = in_order(rows_of(exported, table), table, ns=1_000)
-            assert wanted
-            assert in_order(rows_of(tmp_path / job, table), table) == wanted, (job, table)
-    incomplete = {row["file"] for row in rows_of(tmp_path / "whole", "captures") if not row["complete"]}
-    assert incomplete == {f"{name}.mcpspy" for name in ("git", "time", "oauth", "none", "newer")}
+    assert run("export", "parquet", str(captures), "-o", str(exported)).returncode == 0
+    for table in TABLES:
+        wanted = in_order(rows_of(exported, table), table, ns=1_000)
+        assert wanted
+        assert in_order(rows_of(written, table), table) == wanted, table
+    incomplete = {row["file"] for row in rows_of(written, "captures") if not row["complete"]}
+    assert incomplete == {f"{name}.mcpspy" for name in ("probe", "git", "time", "oauth", "none", "newer")}
 
-    for name, recipe in RECIPES.items():
-        date = ["--date", DATE] if recipe.needs_date else []
-        for folder in (tmp_path / "whole-exported", tmp_path / "whole"):
-            answer = run("query", "--recipe", name, "--columns", str(folder), "--json", *date)
-            assert plain(json.loads(answer.stdout)["rows"]) == plain(printed["recipes"][name]), (name, folder)
+    for folder in (exported, written):
+        database = Database(str(folder))
+        for name, recipe in RECIPES.items():
+            answer = json.loads("".join(json_pieces(database.query(recipe.sql.replace("{date}", DATE)))))
+            assert plain(answer["rows"]) == plain(printed["recipes"][name]), (name, folder)
 
 
 def plain(rows: list[list[Any]]) -> list[list[Any]]:
