@@ -36,6 +36,8 @@ _BASE64_OBJECTS = (b"ewo", b"eyA", b"eyI", b"eyJ")
 """The beginnings of a JSON object in base64: a brace, then an end of line, a blank, or a quote and a letter."""
 _SHORTEST_VALUE = 10
 """No shorter value of a parameter is looked at, which takes 2 µs: a scheme and a credential have as many letters."""
+_WHOLE_VALUES = 32
+"""In the value of so many parts between semicolons, the parts after it are sought too; in all, time would grow with the square."""
 _BOM = b"\xef\xbb\xbf"
 """A stream of events may begin with it (HTML §9.2.5)."""
 _HEX = b"0123456789abcdefABCDEF"
@@ -205,11 +207,13 @@ def _parameter_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
 
 def _one_parameter_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
     """Yield the value of a secret parameter. `;` and `?` may separate parameters or be in a value: a secret goes to the end."""
-    for part in data[start:end].replace(b"?", b";").split(b";"):
-        name, equals, _ = part.partition(b"=")
+    for number, part in enumerate(data[start:end].replace(b"?", b";").split(b";")):
+        name, equals, value = part.partition(b"=")
         kind = kind_of_parameter(decode_percent(name).decode("latin-1")) if equals else None
         first = start + len(name) + 1
-        if equals and kind is None and _is_secret_value(name, decode_percent(data[first:end])):
+        if number < _WHOLE_VALUES:
+            value = data[first:end]
+        if equals and kind is None and _is_secret_value(name, decode_percent(value)):
             kind = "token"
         if kind is not None:
             value = decode_percent(data[first:end])
