@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from .findings.facts import FindsCredentials
     from .http.assemble import TransactionAssembler
     from .llm.model_traffic import ModelTrafficAssembler
-    from .packed_rows import PackedRows, PayloadSource
+    from .packing.rows import PackedRows, PayloadSource
     from .watching import OfRows
 
 
@@ -179,7 +179,7 @@ class Transcriber:
         rows: Sequence[Row] = self.transcript.rows
         if len(rows) > LARGE_ROWS:
             if isinstance(rows, list):
-                from .packed_rows import PackedRows
+                from .packing.rows import PackedRows
 
                 if capture.info.transactions:
                     from .http.recent_positions import RecentPositions

@@ -10,8 +10,9 @@ from mcpspy.capture.file import reader
 from mcpspy.cli.columns.update import update
 from mcpspy.columns.schema import TABLES
 from mcpspy.columns.tables import RowTables
-from mcpspy.transcript import packed_rows, transcribe
+from mcpspy.transcript import transcribe
 from mcpspy.transcript.model import Row
+from mcpspy.transcript.packing import rows as packed_rows
 from tests.columns.reading import rows_of
 from tests.conftest import ROOT
 from tests.sharing.hiding import lines as written

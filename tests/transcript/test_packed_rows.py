@@ -14,14 +14,17 @@ from mcpspy.capture.file.reader import read
 from mcpspy.capture.file.writer import Writer
 from mcpspy.cli.credential_search import CredentialSearch
 from mcpspy.records import CLIENT, SERVER, End, Header, Open
-from mcpspy.transcript import block_compression, known_exchanges, packed_exchanges, packed_rows, transcribe
+from mcpspy.transcript import known_exchanges, transcribe
 from mcpspy.transcript.findings.rule import Unchecked
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.http import packed_transactions
 from mcpspy.transcript.http.transaction import Stream, Transaction
 from mcpspy.transcript.message import Kind, Message
 from mcpspy.transcript.model import Exchange, Row, Transcript, UnpairedMessage
-from mcpspy.transcript.packed_exchanges import FlawedMessages
+from mcpspy.transcript.packing import block_compression
+from mcpspy.transcript.packing import exchanges as packed_exchanges
+from mcpspy.transcript.packing import rows as packed_rows
+from mcpspy.transcript.packing.exchanges import FlawedMessages
 from tests.transcript.dialogue import spelled
 
 ROOT = Path(__file__).parents[2]

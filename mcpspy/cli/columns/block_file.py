@@ -17,7 +17,7 @@ _PLACE = Struct("<QI")
 
 
 class BlockFile:
-    """Blocks in a file, which is made for the first of them. It is a `BlockPlace` of `transcript.block_compression`."""
+    """Blocks in a file, which is made for the first of them. It is a `BlockPlace` of `transcript.packing.block_compression`."""
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None

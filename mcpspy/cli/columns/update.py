@@ -15,9 +15,9 @@ from ...columns.files import LAST, ColumnFiles, files_of, state_in
 from ...columns.tables import CaptureTables
 from ...errors import CaptureError
 from ...index.file import identity
-from ...transcript.block_compression import kept_in
 from ...transcript.findings.run import all_findings
 from ...transcript.model import Transcript
+from ...transcript.packing.block_compression import kept_in
 from ...transcript.watching import OfRows
 from ..transcripts import CaptureSelection, header_of, transcript_of
 from .block_file import BlockFile

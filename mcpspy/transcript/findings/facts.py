@@ -24,8 +24,8 @@ from .rule import Unchecked
 
 if TYPE_CHECKING:
     from ..offers.baseline import Baseline
-    from ..packed_exchanges import FlawedMessages, PackedExchanges
-    from ..packed_rows import FirstExchanges, PackedRows, SelectedExchanges
+    from ..packing.exchanges import FlawedMessages, PackedExchanges
+    from ..packing.rows import FirstExchanges, PackedRows, SelectedExchanges
     from ..watching import OfExchanges, OfRows, UsualCalls
     from .rule import Finding, Rule
 
@@ -526,12 +526,12 @@ class PackedFacts:
         facts.exchanges = rows.selected(lambda exchange: True)
         facts.calls = rows.selected(lambda exchange: exchange.request.method == CALL, MOST_CALLS)
         facts.with_notifications = rows.selected(lambda exchange: exchange.notifications)
-        from ..packed_exchanges import FlawedMessages, PackedExchanges
+        from ..packing.exchanges import FlawedMessages, PackedExchanges
 
         facts.flawed = FlawedMessages(rows)
         facts.errors, facts.tool_errors = PackedExchanges(rows), PackedExchanges(rows)
         if rows.carriers is not None:
-            from ..packed_rows import FirstExchanges
+            from ..packing.rows import FirstExchanges
 
             facts.http = rows.selected(lambda exchange: True)
             facts.first_exchanges = FirstExchanges(rows)

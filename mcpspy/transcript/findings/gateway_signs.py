@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ..http.transaction import Stream, Transaction
-    from ..number_map import NumberMap
+    from ..packing.number_map import NumberMap
     from .facts import CaptureFacts
     from .rule import Finding, Hit
 
@@ -99,7 +99,7 @@ class GatewaySigns:
     @cached_property
     def _by_record(self) -> NumberMap:
         """The numbers of transactions by the records that a finding about delivery points at: heads, and requests of clients."""
-        from ..number_map import NumberMap  # hardly any capture has a fault of delivery
+        from ..packing.number_map import NumberMap  # hardly any capture has a fault of delivery
 
         transactions = self._facts.capture.transactions
         by_record = NumberMap()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ..model import Transcript
     from ..offers.baseline import Baseline
-    from ..packed_rows import PackedRows
+    from ..packing.rows import PackedRows
     from ..watching import OfRows
     from .facts import FindsCredentials
     from .rule import Finding, Hit, Unchecked

@@ -37,7 +37,7 @@ from .transaction import (
 )
 
 if TYPE_CHECKING:
-    from ..packed_rows import PackedRows, PayloadSource
+    from ..packing.rows import PackedRows, PayloadSource
     from .intercepted import InterceptedUnits
     from .packed_transactions import PackedTransactions
     from .recent_positions import RecentPositions

@@ -20,13 +20,13 @@ import msgspec
 from msgspec.structs import astuple
 
 from ...records import CLIENT, SERVER, Close, Open, Redaction, Side
-from ..block_compression import compressed, decompressed
-from ..number_map import NumberMap
+from ..packing.block_compression import compressed, decompressed
+from ..packing.number_map import NumberMap
 from .head import Head, read_head
 from .transaction import Scope, ScopeKind, Stream, Transaction, is_slow, is_usual
 
 if TYPE_CHECKING:
-    from ..packed_rows import PayloadSource
+    from ..packing.rows import PayloadSource
 
 BLOCK_TRANSACTIONS: Final = 64
 NEWEST_TRANSACTIONS: Final = 512

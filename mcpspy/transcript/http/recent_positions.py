@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from ...records import Record
-    from ..packed_rows import PayloadSource
+    from ..packing.rows import PayloadSource
 
 _MOST: Final = 1 << 16
 """So many positions are kept; messages that are never packed leave theirs."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcpspy.capture.file.reader import read
 from mcpspy.cli.columns.block_file import BlockFile
 from mcpspy.cli.columns.update import update
-from mcpspy.transcript.block_compression import compressed, decompressed, kept_in
+from mcpspy.transcript.packing.block_compression import compressed, decompressed, kept_in
 from mcpspy.transcript.transcribe import transcribe
 from tests.columns.test_early import CAPTURES, all_large
 

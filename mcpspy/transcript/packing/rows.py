@@ -21,15 +21,15 @@ from typing import Any, Final, Literal, Protocol, Self, TypeAlias, overload
 
 import msgspec
 
-from ..records import Record
+from ...records import Record
+from ..calls.join import TASK_STATUSES
+from ..http.transaction import Transaction
+from ..mcp.methods import OPENINGS, PING
+from ..message import ERROR, RESULT, Message, UsualMessage
+from ..model import Exchange, Log, Row, UnpairedMessage
+from ..offers.definitions import LISTINGS
 from .block_compression import ALWAYS, compressed, decompressed
-from .calls.join import TASK_STATUSES
-from .http.transaction import Transaction
-from .mcp.methods import OPENINGS, PING
-from .message import ERROR, RESULT, Message, UsualMessage
-from .model import Exchange, Log, Row, UnpairedMessage
 from .number_map import NumberMap
-from .offers.definitions import LISTINGS
 
 BLOCK_ROWS: Final = 64
 NEWEST_ROWS: Final = 512

@@ -12,10 +12,10 @@ from itertools import accumulate, count, islice
 from math import inf
 from typing import Final, TypeAlias, cast, overload
 
+from ..exchange import Exchange, UnpairedMessage
+from ..message import Message
 from .block_compression import ALWAYS, compressed, decompressed
-from .exchange import Exchange, UnpairedMessage
-from .message import Message
-from .packed_rows import PackedExchange, PackedMessage, PackedRows, decode_rows, messages_of, packed
+from .rows import PackedExchange, PackedMessage, PackedRows, decode_rows, messages_of, packed
 
 _BLOCK: Final = 64
 _HELD: Final = 4096

@@ -1,0 +1,1 @@
+"""Rows of a large capture in little memory."""
