@@ -6,6 +6,7 @@ part of a frame, records are read.
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Final
 
 from ...records import Open
@@ -25,7 +26,8 @@ def counted(path: str, most_bytes: int) -> RecordCounts:
     with open(path, "rb") as file:
         while file.tell() < most_bytes and (chunk := file.read(CHUNK_BYTES)):
             is_first = file.tell() == len(chunk)
-            block, _, held = (held + chunk).rpartition(b"\n")
+            block, end, held = (held + chunk).rpartition(b"\n")
+            block += end
             if not _take(block.partition(b"\n")[2] if is_first else block, counts, is_first=is_first):
                 return _read(path, most_bytes)
     return counts
@@ -33,14 +35,14 @@ def counted(path: str, most_bytes: int) -> RecordCounts:
 
 def _take(block: bytes, counts: RecordCounts, *, is_first: bool) -> bool:
     """Take in whole lines; False if they have to be read."""
-    lines = block.split(b"\n") if block else []
+    lines = BytesIO(block).readlines()
     if not lines:
         return not is_first  # a header alone, or none
     if block.count(_KIND) != len(lines) or _PART in block or not are_sealed(lines):
         return False
     if _STDERR in block:
         for line in lines:
-            if _STDERR in line and isinstance(record := sound_record(line), Open):
+            if _STDERR in line and isinstance(record := sound_record(line[:-1]), Open):
                 counts.feed(record)
     counts.add(block.count(_FRAME), sum(block.count(b"%b%d," % (_FRAME, stream)) for stream in counts.logs), block.count(_GAP))
     return True

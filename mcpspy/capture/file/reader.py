@@ -128,7 +128,7 @@ def _is_sealed(line: bytes) -> bool:
 
 
 def are_sealed(lines: list[bytes]) -> bool:
-    """Return whether lines, all of which are JSON objects with a CRC, end with it. Spelled and compared all at once."""
+    """Return whether lines with their newlines, all JSON objects with a CRC, end with it. Spelled and compared all at once."""
     crcs = array("I", map(crc32, map(_body_of, lines)))
     if sys.byteorder == "little":
         crcs.byteswap()
