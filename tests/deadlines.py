@@ -1,5 +1,6 @@
 """Time limits of live tests. No test sleeps: it waits for the event it claims, for this long at most, and then fails."""
 
+import select
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -27,3 +28,12 @@ def eventually(condition: Callable[[], Found | None], what: str, deadline_s: flo
         assert time.monotonic() < deadline, f"waited {deadline_s} s for {what}"
         time.sleep(POLL_S)
     return value
+
+
+def readable(fd: int, timeout_s: float) -> bool:
+    """Return whether there is something to read in this time. A worker may have descriptors above 1,023, which `select` refuses."""
+    if not hasattr(select, "poll"):
+        return bool(select.select([fd], [], [], timeout_s)[0])
+    waiting = select.poll()
+    waiting.register(fd, select.POLLIN)
+    return bool(waiting.poll(timeout_s * 1000))

@@ -2,7 +2,6 @@
 
 import os
 import re
-import select
 import signal
 import struct
 import subprocess
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from tests.cli.forked import can_fork, forked
 from tests.conftest import PEERS
-from tests.deadlines import DEADLINE_S
+from tests.deadlines import DEADLINE_S, readable
 
 MCPSPY = [sys.executable, "-m", "mcpspy"]
 COPY = [sys.executable, str(PEERS / "spy.py")]
@@ -87,7 +86,7 @@ class Running:
         os.dup2(os.open(os.devnull, os.O_RDONLY), self._fd)
 
     def _read(self, timeout_s: float) -> bool:
-        if not select.select([self._fd], [], [], timeout_s)[0]:
+        if not readable(self._fd, timeout_s):
             return False
         try:
             data = os.read(self._fd, 1 << 16)

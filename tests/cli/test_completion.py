@@ -2,7 +2,6 @@
 
 import os
 import pty
-import select
 import shlex
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import pytest
 
 from tests.cli.terminal import ESCAPE, run
 from tests.conftest import DebianProgram
-from tests.deadlines import DEADLINE_S
+from tests.deadlines import DEADLINE_S, readable
 
 SCRIPT = Path(sys.executable).parent / "mcpspy"
 
@@ -157,5 +156,5 @@ def wait_for(fd: int, is_there: Callable[[str], bool]) -> None:
     """Read what a shell draws until it is there."""
     text, until = "", time.monotonic() + DEADLINE_S
     while not is_there(text):
-        assert select.select([fd], [], [], max(0, until - time.monotonic()))[0], f"waited for what is not in {text!r}"
+        assert readable(fd, max(0, until - time.monotonic())), f"waited for what is not in {text!r}"
         text = ESCAPE.sub("", text + os.read(fd, 1 << 16).decode(errors="replace")).replace("\r", "")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mcpspy.platform import pipe_threads
 from mcpspy.platform.pipe_threads import POLLERR, POLLHUP, POLLIN, POLLOUT
-from tests.deadlines import DEADLINE_S
+from tests.deadlines import DEADLINE_S, eventually
 
 PATIENCE_MS = DEADLINE_S * 1000
 
@@ -111,8 +111,7 @@ def test_who_writes_where_nobody_reads_is_told(pipe: tuple[int, int]) -> None:
     send = pipe_threads.sender(pipe[1])
     os.close(pipe[0])
     with pytest.raises(BrokenPipeError):
-        while until_full(send, b"anybody?") is None:
-            pass  # its thread has not tried yet
+        eventually(lambda: until_full(send, b"anybody?"), "an error")  # its thread may not have tried yet
     assert watching(pipe[1], 0).poll(0) == [(pipe[1], POLLERR)]
     pipe_threads.release(pipe[1])
 

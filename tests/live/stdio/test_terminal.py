@@ -1,7 +1,6 @@
 """On a terminal: as a user tries a server by hand, and under a client that has the terminal itself. The keys' signals come once."""
 
 import os
-import select
 import signal
 import sys
 import termios
@@ -15,7 +14,7 @@ import pytest
 
 from mcpspy.live.stdio.shutdown import TERM_NS
 from mcpspy.records import Note
-from tests.deadlines import DEADLINE_S
+from tests.deadlines import DEADLINE_S, readable
 from tests.live.client import Client, ending, puppet, stream
 
 CTRL_C = b"\x03"
@@ -72,13 +71,12 @@ class Terminal:
         """Wait until the terminal has shown these words."""
         until = time.monotonic() + DEADLINE_S
         while words not in self.shown:
-            ready, _, _ = select.select([self.master], [], [], max(0, until - time.monotonic()))
-            assert ready, f"{words!r} is not in {self.shown!r}"
+            assert readable(self.master, max(0, until - time.monotonic())), f"{words!r} is not in {self.shown!r}"
             self.shown += os.read(self.master, 4096)
 
     def all(self) -> bytes:
         """Return what it has shown, after its last process has ended."""
-        while select.select([self.master], [], [], 0)[0]:
+        while readable(self.master, 0):
             self.shown += os.read(self.master, 4096)
         return self.shown
 
