@@ -106,7 +106,7 @@ class LinePayloads:
         if block < 0:
             return None
         known, lines = self._lines
-        if known != block:
+        if known != block or len(lines) < self._counts[block]:
             lines = self._data(block).split(b"\n")
             self._lines = block, lines
         record = self._record_of(lines[number - self._firsts[block]])
@@ -118,7 +118,7 @@ class LinePayloads:
         if not 0 <= number - first < len(payloads):
             block = bisect_right(self._firsts, number) - 1
             known = self._recent.get(block)
-            if known is None:
+            if known is None or len(known) < self._counts[block]:  # the last block grows while it is read
                 if len(self._recent) == _RECENT:
                     del self._recent[next(iter(self._recent))]
                 known = self._recent[block] = self._read(block)
