@@ -51,7 +51,7 @@ class TableBatches:
         self._flush_if_many()
 
     def extend(self, columns: Sequence[Iterable[Any]]) -> None:
-        """Add the rows that these columns make. Of a column that is not written, none are needed."""
+        """Add rows, given as their columns. A column that is not written may be empty."""
         for column, values in zip(self._columns, columns, strict=True):
             column.extend(values)
         self._flush_if_many()

@@ -27,7 +27,7 @@ _NUMBER, _AT_NS, _SENDER, _KIND, _ID, _REVISION, _IS_ERROR, _BATCH, _FLAWS, _UNK
     Message.__struct_fields__.index,
     ("number", "at_ns", "sender", "kind", "id", "revision", "is_error", "batch", "flaws", "unkept_bytes"),
 )
-"""The places of fields of a message: all fields together are read in the time of six."""
+"""Positions of the fields of a message. Reading all of its fields at once takes as long as reading six by name."""
 
 Columns: TypeAlias = Sequence[Iterable[Any]]
 """The values of each column of some rows."""
@@ -47,7 +47,7 @@ class CallRows:
         """Errors that answer all requests of an HTTP transaction."""
 
     def messages(self, rows: Iterable[Exchange | UnpairedMessage]) -> Columns:
-        """Return the rows of `messages` for some rows of a transcript, of which there is at least one: each message once."""
+        """Return the columns of the table `messages` for one or more rows of a transcript. Each message is in them once."""
         messages: list[Message] = []
         named: list[Message] = []
         """For each message the one whose method and target it has: a response those of its request."""
@@ -82,7 +82,7 @@ class CallRows:
     def _message_columns(self, messages: list[Message], named: list[Message], numbers: list[int]) -> Columns:
         payload, began_ns = self._payload, self._began_ns
         fields = list(zip(*map(astuple, messages), strict=False))  # packed messages have a field more
-        raws = [message.raw for message in messages]  # which a packed message reads
+        raws = [message.raw for message in messages]  # a packed message reads its payload for this
         return (
             repeat(self._capture_id, len(messages)),
             fields[_NUMBER],
@@ -102,7 +102,7 @@ class CallRows:
         )
 
     def calls(self, rows: Sequence[Exchange]) -> Columns:
-        """Return the rows of `calls` for some exchanges."""
+        """Return the columns of the table `calls` for some exchanges."""
         info, began_ns = self._info, self._began_ns
         requests, responses = [row.request for row in rows], [row.response for row in rows]
         calls = [info.calls.get(row.row) for row in rows]

@@ -93,7 +93,7 @@ class ColumnFiles:
         group = self._groups.pop(table)
         self._writer(table, group[0].schema).write_table(pa.Table.from_batches(group), row_group_size=GROUP_ROWS)
         group.clear()
-        pa.default_memory_pool().release_unused()  # which else keeps as much again as a group takes
+        pa.default_memory_pool().release_unused()  # otherwise it keeps as much memory as a group takes
 
     def _writer(self, table: str, schema: pa.Schema) -> pq.ParquetWriter:
         writer = self._writers.get(table)
@@ -119,7 +119,7 @@ def _encodings(schema: pa.Schema) -> dict[str, Any]:
 
 
 def _make_private(folder: str) -> None:
-    """Make a folder that only its owner can open, and in the same way those that it is in."""
+    """Make a folder, and those above it that are missing, so that only their owner can open them."""
     if folder and not os.path.isdir(folder):
         _make_private(os.path.dirname(folder))
         with suppress(FileExistsError):  # another export was faster

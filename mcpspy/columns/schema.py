@@ -218,7 +218,7 @@ TABLES: Final = {
 
 def arrow_schema(table: str, *, payloads: bool) -> pa.Schema:
     """Return the Arrow schema of a table."""
-    import pyarrow as pa  # here, for a query does without it
+    import pyarrow as pa  # slow, and a query does without it
 
     types = {
         STRING: pa.string(),

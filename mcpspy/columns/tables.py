@@ -26,7 +26,7 @@ BATCH_BYTES: Final = 8_000_000
 """Payloads of this size are handed over, however few they are."""
 
 ROWS_AT_ONCE: Final = 200
-"""So many rows become columns together, or with payloads one: it may be large."""
+"""So many rows become columns together. With payloads only one does, because it may be large."""
 
 
 class CaptureTables:

@@ -19,7 +19,7 @@ __all__ = ["Exchange", "ForwardedCall", "UnpairedMessage", "shared_answer"]
 
 
 _OK: Final = Outcome.OK
-"""The outcome of nearly all, which is asked for often: `ERROR` of `message` says why it has a name."""
+"""The outcome of nearly all exchanges. `ERROR` in `message` says why it has a name of its own."""
 
 
 class Exchange(msgspec.Struct, eq=False, gc=False, array_like=True, tag="exchange"):

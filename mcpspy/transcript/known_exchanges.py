@@ -61,6 +61,7 @@ class KnownExchanges(dict[str, Exchange]):
         if self.get(key) is not exchange:
             return
         del self[key]
+        # as `_number`, without the call for most keys
         number = int(key) if key.isdigit() and key.isascii() and key[0] != "0" and len(key) <= _MAX_DIGITS else _number(key)
         if number > self._last:
             self._numbers.append(number)

@@ -328,7 +328,7 @@ class _CaptureReader:
                     feed(record)
 
     def _feed_frames(self, lines: Sequence[FrameLine], feed: Callable[[Record], object]) -> None:
-        """Do this for frames. None of them reads how many messages there are, or when the last one came."""
+        """Do the same for frames. The messages and the last time are noted first, because no frame reads them."""
         info, rest = self.info, iter(lines)
         info.messages += len(lines)
         info.last_ns = max(info.last_ns, *[line.at_ns for line in lines])
@@ -341,7 +341,7 @@ class _CaptureReader:
                 line = next(rest, None)
             if line is None:
                 return
-            info.messages -= 1  # others count it
+            info.messages -= 1  # `feed` counts it
             feed(line.record())
 
     def pack_with(self, rows: PackedRows, source: PayloadSource) -> None:

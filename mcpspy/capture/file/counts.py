@@ -1,7 +1,7 @@
-"""Messages of a capture without an `end` record, counted without a look into its records: a fifth of the time that reading takes.
+"""A capture without an `end` record to the number of its messages, in a fifth of the time that reading its records takes.
 
-The lines of a tap are recognised by their bytes, once their CRCs hold. Where a line is damaged, was written in another form or is a
-part of a frame, records are read.
+Once the CRCs of lines hold, the bytes that a tap writes tell their kinds. Where a line is damaged, has another form or is a part of
+a frame, the records are read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _STDERR: Final = b'"name":"stderr"'
 
 
 def counted(path: str, most_bytes: int) -> RecordCounts:
-    """Count the records in some of the first bytes of a capture, at least so many. Raises: OSError; CaptureError: if it is none."""
+    """Count the records at the beginning of a capture, in chunks until `most_bytes` are read.
+
+    Raises: OSError; CaptureError: if the file is no capture.
+    """
     counts, held = RecordCounts(), b""
     with open(path, "rb") as file:
         while file.tell() < most_bytes and (chunk := file.read(CHUNK_BYTES)):
@@ -34,7 +37,7 @@ def counted(path: str, most_bytes: int) -> RecordCounts:
 
 
 def _take(block: bytes, counts: RecordCounts, *, is_first: bool) -> bool:
-    """Take in whole lines; False if they have to be read."""
+    """Count whole lines. Return False if their records have to be read."""
     lines = BytesIO(block).readlines()
     if not lines:
         return not is_first  # a header alone, or none

@@ -128,7 +128,7 @@ def _is_sealed(line: bytes) -> bool:
 
 
 def are_sealed(lines: list[bytes]) -> bool:
-    """Return whether lines with their newlines, all JSON objects with a CRC, end with it. Spelled and compared all at once."""
+    """Return whether lines of JSON objects, each with its newline, end with their CRCs. All are compared at once."""
     crcs = array("I", map(crc32, map(_body_of, lines)))
     if sys.byteorder == "little":
         crcs.byteswap()
@@ -204,7 +204,7 @@ class Reader:
         if end:
             block = b"".join((*self._held, data[:end])) if self._held else data[:end]
             self._held, self._held_bytes = [], 0
-            if block.find(b"\n") == len(block) - 1:  # as they come while a capture grows
+            if block.find(b"\n") == len(block) - 1:  # a line alone, as lines come while a capture grows
                 self._read_lines([block[:-1]], records)
             elif (usual := self._usual_records(block)) is not None:
                 records += usual
@@ -236,7 +236,7 @@ class Reader:
         return [line if isinstance(line, FrameLine) else line.record() for line in usual]
 
     def _read_lines(self, lines: list[bytes], records: list[Record | FrameLine]) -> None:
-        """Read a line that came alone, or lines of which some are not usual or damaged. The latter are for `_read_line`."""
+        """Read lines one by one: usual ones here, and those that are damaged or not usual in `_read_line`."""
         for line in lines:
             self._line += 1
             record = self._usual_record(line)
@@ -428,7 +428,7 @@ class RecordCounts:
                 self.gaps += 1
 
     def add(self, frames: int, of_logs: int, gaps: int) -> None:
-        """Take the next records, of which so many are frames, some of them of a log, or gaps."""
+        """Add frames, of which `of_logs` are of the server's stderr, and gaps. None of the frames is a part."""
         self.frames += frames
         self.messages += frames - of_logs
         self.gaps += gaps

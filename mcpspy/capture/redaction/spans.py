@@ -37,7 +37,7 @@ _BASE64_OBJECTS = (b"ewo", b"eyA", b"eyI", b"eyJ")
 _SHORTEST_VALUE = 10
 """No shorter value of a parameter is looked at, which takes 2 µs: a scheme and a credential have as many letters."""
 _WHOLE_VALUES = 32
-"""In the value of so many parts between semicolons, the parts after it are sought too; in all, time would grow with the square."""
+"""So many first values are looked at up to the end, later ones to the next semicolon: else time would grow with their square."""
 _BOM = b"\xef\xbb\xbf"
 """A stream of events may begin with it (HTML §9.2.5)."""
 _HEX = b"0123456789abcdefABCDEF"

@@ -243,7 +243,7 @@ def count(capture: CatalogEntry) -> Count:
     """Count the messages and gaps of a capture: from its `end` record, or by reading it."""
     if capture.end:
         return Count(messages=capture.end.messages, gaps=capture.end.gaps)
-    from ..file.counts import counted  # only of a capture that grows, or was left without an end
+    from ..file.counts import counted  # only captures that grow, or have no end, need it
 
     try:
         counts = counted(capture.path, COUNTED_BYTES)

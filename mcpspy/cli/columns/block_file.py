@@ -1,6 +1,6 @@
-"""A file for the packed rows of a capture whose columns are written: so an export of any size takes little memory.
+"""A temporary file for the packed rows of a capture, so that writing the columns of a large one takes little memory.
 
-It has no name, and is gone with the process. It is in the store, which is private, because it has captured text.
+It has no name, and disappears with the process. It contains captured text, so it is in the store, which is private.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import IO
 
 from ...capture.store.folder import home_folder
 
-_PLACE = Struct("<QI")
+_NAME = Struct("<QI")
+"""The offset of a block, and its size."""
 
 
 class BlockFile:
@@ -24,19 +25,19 @@ class BlockFile:
         self._end = 0
 
     def add(self, block: bytes) -> bytes:
-        """Write a block. Return its place and size. Raises: OSError."""
+        """Write a block. Return its name. Raises: OSError."""
         if self._file is None:
             self._file = _new_file()
         self._file.seek(self._end)
         if self._file.write(block) != len(block):
             raise OSError(ENOSPC, os.strerror(ENOSPC))
-        place = _PLACE.pack(self._end, len(block))
+        name = _NAME.pack(self._end, len(block))
         self._end += len(block)
-        return place
+        return name
 
     def get(self, name: bytes) -> bytes:
-        """Read the block at this place. Raises: OSError."""
-        begin, size = _PLACE.unpack(name)
+        """Read the block with this name. Raises: OSError."""
+        begin, size = _NAME.unpack(name)
         if self._file is None:
             raise OSError("this file has no blocks")
         self._file.seek(begin)
@@ -50,7 +51,7 @@ class BlockFile:
 
 
 def _new_file() -> IO[bytes]:
-    """Make a file in the store, or if that cannot be, where the system has such files."""
+    """Make a file in the store, or in the system's folder for temporary files if the store cannot be written."""
     try:
         os.makedirs(home_folder(), 0o700, exist_ok=True)
         return TemporaryFile(dir=home_folder(), buffering=0)

@@ -372,7 +372,7 @@ class CaptureFacts(msgspec.Struct, eq=False):
         return exchanges[:most]
 
     def flawed_by(self, names: Collection[str]) -> Iterator[tuple[int, Message, str]]:
-        """Yield the messages with flaws of these names, each after the number of its row and before the flaw."""
+        """Yield the number of the row, the message and the flaw for each flaw that has one of these names."""
         if isinstance(self.flawed, list) or not self.flawed.names.isdisjoint(names):
             yield from ((row, message, flaw) for row, message in self.flawed for flaw in message.flaws if flaw in names)
 

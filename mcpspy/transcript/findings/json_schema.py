@@ -57,7 +57,7 @@ class Validators:
         return self.mistake_by_jsonschema(schema, value)
 
     def mistake_by_jsonschema(self, schema: dict[str, Any], value: Any) -> str:
-        """Say the same without a look at what can be told at once."""
+        """Say the same, and ask jsonschema in any case."""
         try:
             validator = self._validator(schema)
             errors = list(islice(validator.iter_errors(value), MAX_MISTAKES + 1)) if validator is not None else []
@@ -128,7 +128,8 @@ def leads_somewhere(document: Any, reference: str) -> bool:
 def fits_plainly(schema: Any, value: Any, steps: list[int]) -> bool:
     """Return whether a value fits a schema of usual keywords for sure; False also if that takes more than so many `steps`.
 
-    Most values fit, and importing jsonschema to see it takes 65 ms. Whatever is not listed here, in `_PLAIN`, is for jsonschema.
+    Most values fit, and importing jsonschema to see it takes 65 ms.
+    A schema with a keyword that is not in `_PLAIN` is left to jsonschema.
     """
     try:
         return _fits(schema, value, _Document(schema, steps), is_root=True)
@@ -261,7 +262,7 @@ def _is_of_type(wanted: Any, value: Any) -> bool:
 
 
 def _is_number_between(schema: dict[str, Any], value: float) -> bool:
-    """Return whether a number is within all limits of a schema; of fractions no multiples are sought."""
+    """Return whether a number is within all limits of a schema; whether a fraction is a multiple is left to jsonschema."""
     least, most, step = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum"), schema.get("multipleOf")
     is_above = least is None or (type(least) in _NUMBERS and value > least)
     is_below = most is None or (type(most) in _NUMBERS and value < most)

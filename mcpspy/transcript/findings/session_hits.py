@@ -49,7 +49,7 @@ class SessionHits:
             self._hits = []
 
     def feed_usual(self, calls: UsualCalls) -> None:
-        """Do nothing about calls on stdio."""
+        """Ignore usual calls: they are on stdio, where there are no sessions of HTTP."""
 
     def _learn(self, initialize: Exchange) -> None:
         agreed = agreed_revision(initialize)

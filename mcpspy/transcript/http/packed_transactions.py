@@ -189,11 +189,11 @@ class PackedTransactions(Mapping[int, Transaction]):
         self._slow = bytearray()
         """For each block whether it has one that is slow."""
         self._reads_heads = False
-        """True if a head of a packed transaction is not held."""
+        """True if the head of some packed transaction is not held, but read again."""
         self._kept: dict[int, Transaction] = {}
         """By number those in blocks that are not packed."""
         self._firsts: dict[int, Transaction] = {}
-        """By number those that another one took the place of, which happens in damaged captures only."""
+        """By number those that a later one with the same number replaced, which happens in damaged captures only."""
         self._recent: dict[int, list[Transaction]] = {}
         self._near: tuple[int, list[Transaction]] = (0, [])
         """The number of the first transaction of the block from which one was taken by its number, and that block."""
@@ -234,7 +234,7 @@ class PackedTransactions(Mapping[int, Transaction]):
         return block[at % BLOCK_TRANSACTIONS]
 
     def first(self, number: int) -> Transaction:
-        """Return the first transaction of this number, which rows name by it."""
+        """Return the first transaction with this number: it is the one that rows mean."""
         return self._firsts.get(number) or self[number]
 
     def is_first(self, transaction: Transaction) -> bool:

@@ -1,4 +1,4 @@
-"""The payloads of a capture, with the positions of newest messages in them: these need not be read again to be packed."""
+"""The payloads of a capture, with the positions of the newest messages in them: to pack these, payloads are not read again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ..packing.rows import PayloadSource
 
 _MOST: Final = 1 << 16
-"""So many positions are kept; messages that are never packed leave theirs."""
+"""At so many positions all are dropped, because messages that are never packed leave theirs behind."""
 
 
 class RecentPositions:

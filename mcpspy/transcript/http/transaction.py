@@ -253,7 +253,9 @@ def with_head(transactions: Mapping[int, Transaction], is_odd: Callable[[bytes],
 
 
 TWO_PIECES_NS: Final = 37_000_000
+"""A body this long after its head may have waited for an acknowledgement: Nagle's algorithm with a delayed one takes 40 ms."""
 LONG_SILENCE_NS: Final = 2_000_000_000
+"""Events after so long a silence may have waited in a buffer on the way."""
 
 
 def is_slow(transaction: Transaction) -> bool:

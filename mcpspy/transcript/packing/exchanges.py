@@ -1,6 +1,6 @@
 """Exchanges of packed rows that rules look at one by one, such as those that failed, with their payloads in little memory.
 
-And messages with flaws, without theirs: a server that ends its lines in CR LF gives each of its messages one.
+Messages with flaws are packed too, without their payloads: a server that ends its lines in CR LF gives each of its messages a flaw.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class FlawedMessages:
         yield self._newest
 
     def by_time(self) -> Iterator[Flawed]:
-        """Yield them as `sorted` would return them by their times, without a list of all."""
+        """Yield them sorted by their times, without a list of all: a message waits until no later block has an earlier one."""
         newest_ns = min((message.at_ns for _, message in self._newest), default=inf)
         later_ns: list[float] = [*accumulate((inf, newest_ns, *reversed(self._firsts_ns)), min)]
         waiting: list[tuple[int, int, Flawed]] = []

@@ -271,7 +271,7 @@ class PackedRows(Sequence[Row]):
         return self.carriers is None or (message.kind is not RESULT and message.kind is not ERROR)
 
     def packed_without_payloads(self, block: Sequence[Row | None], messages: Sequence[Message]) -> bytes:
-        """Return rows as MessagePack, with places in the stead of the payloads of these messages, which are theirs."""
+        """Return rows as MessagePack. Of `messages`, which are those of the rows, places are kept instead of payloads."""
         raws = [message.raw for message in messages]
         places: Sequence[bytes | int]
         if self._source.is_regular and {*map(type, messages)} == {UsualMessage}:
@@ -381,7 +381,7 @@ class PackedRows(Sequence[Row]):
         return self.made(self._blocks[number])
 
     def made(self, block: bytes) -> list[_Packed]:
-        """Make the rows again of which `packed_without_payloads` made a block."""
+        """Make the rows of a block of `packed_without_payloads` again."""
         rows, source, carriers = decode_rows(decompressed(block)), self._source, self.carriers
         for row in rows:
             if isinstance(row, PackedExchange):

@@ -252,7 +252,7 @@ class _Results:
             self._take(response, size)
 
     def feed_many(self, responses: Sequence[Message], size: int) -> None:
-        """Take in responses, all of which were kept, and which have this size together."""
+        """Take in responses that were kept whole. `size` is that of all of them together."""
         before = self._count
         self._bytes += size
         self._count += len(responses)

@@ -331,7 +331,7 @@ class _Resent:
         self.pairs: list[tuple[Exchange, Exchange]] = []
         self._last: dict[tuple[ScopeKey, str | None], Exchange] = {}
         self._until_ns: float = 0
-        """By then all calls so far are answered."""
+        """The time at which all calls so far were answered."""
 
     def feed_usual(self, calls: UsualCalls) -> None:
         """Do the same with usual calls. No call is sent again where each begins when all before it are answered."""

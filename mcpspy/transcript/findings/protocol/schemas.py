@@ -190,7 +190,7 @@ class _Schemas:
                         self.hits += _listed(server, row)
 
     def feed_usual(self, calls: UsualCalls) -> None:
-        """Do the same with usual calls. Those of tools of which enough were checked are counted."""
+        """Do the same with usual calls. If enough calls of each of the tools were checked, these are only counted."""
         server = self.servers[calls.requests[0].capture]
         if not (server.tools or server.complete):
             return

@@ -55,7 +55,7 @@ _MISSING: Final = Unchecked(
 )
 _FIRST_KNOWN: Final = "2024-11-05"
 METHODS_OF_NO_TYPE: Final = frozenset({"", PONG})
-"""Names of what is no method of MCP: an answer to nothing known, and the beat that some servers send."""
+"""The method of an answer to an unknown request, which is empty, and `pong`, which some servers send and MCP does not have."""
 
 _MEMBER: Final = {Kind.REQUEST: "params", Kind.NOTIFICATION: "params", Kind.RESULT: "result"}
 
@@ -67,6 +67,7 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
     yield from types.hits
 
 
+# positions in a list of `_Types._seen`: a kind, to which the two others are added
 _RESULT, _REQUEST, _NOTIFICATION, _OF_CLIENT, _LACKING = 1, 2, 3, 4, 8
 
 
@@ -79,7 +80,7 @@ class _Types:
         self._has_left_some = False
         self._checks: Checks | None = None
         self._seen: dict[tuple[int, str], list[int]] = {}
-        """By capture and method the numbers of messages of each kind and sender, and those of later results that lack members."""
+        """By capture and method, counts: of messages by kind and sender, and of results after `MAX_EACH` that lack members."""
 
     def feed(self, rows: Iterable[Row]) -> None:
         look = self._look
