@@ -268,7 +268,7 @@ def finder(name: str) -> FindingModule[Any]:
     return module
 
 
-def asked_rules() -> Iterator[Rule]:
-    """Yield the rules of the modules that were imported so far: those of all findings that were just sought are among them."""
+def imported_rules() -> Iterator[Rule]:
+    """Yield the rules of the modules imported so far. A finding that a module made in this process has its rule among them."""
     for module in _imported.values():
         yield from module.RULES

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from ...transcript.findings.finders import asked_rules
+from ...transcript.findings.finders import imported_rules
 from ...transcript.findings.rule import Finding, Severity
 from ...transcript.findings.words import listed
 from ...transcript.model import Numbered, Transcript
@@ -56,7 +56,7 @@ def rows_words(rows: Sequence[int]) -> str:
 
 def rule_title(name: str) -> str:
     """Return the title of a rule."""
-    title = next((rule.title for rule in asked_rules() if rule.name == name), "")
+    title = next((rule.title for rule in imported_rules() if rule.name == name), "")
     if not title:
         from ...transcript.findings.registry import RULES  # imports all rules, which takes 40 ms
 
