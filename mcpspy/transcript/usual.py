@@ -1,8 +1,8 @@
-"""The usual messages of MCP on stdio, decoded in one step with the members that a transcript is built on, and paired in the same.
+"""The usual messages of MCP on stdio, decoded and paired in one loop with only those members that a transcript needs.
 
 Whatever is not usual is left to `decoder`, `wire.jsonrpc` and `correlator`, which do all that this module does: flaws, batches, ids
-that need a second look, params of another shape, ids that are in use. To understand mcpspy, skip this module; a test holds the two
-ways against each other. The loop makes few calls, because they would be most of what a message costs.
+that need a second look, params of another shape, ids that are in use. To understand mcpspy, skip this module; a test compares what
+both return. The loop calls few functions, because calls would take most of the time of a message.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ else:
     _Error = msgspec.Raw
 
 _Nothing: TypeAlias = Literal[""]
-"""The type of a member with which a result is not usual, if it says anything."""
+"""The type of a member that a usual result does not have."""
 
 
 class _MetaMembers(msgspec.Struct, gc=False):
@@ -76,18 +76,19 @@ class _MessageMembers(msgspec.Struct, gc=False):
 _decode: Final = msgspec.json.Decoder(_MessageMembers).decode
 
 _NOT_USUAL: Final = (KeyError, *UNREADABLE)
+"""Errors that a line raises if it is not usual: of a stream without a sender, or in its members."""
 
-_UNUSUAL: Final = OPENINGS | {"completion/complete"} | {
+_LEFT_METHODS: Final = OPENINGS | {"completion/complete"} | {
     method for method, member in TARGETS.items() if member not in ("name", "uri", "level")
 }  # fmt: skip
 """Methods that are left to others: they open a session, or have their target somewhere else."""
 
 _Known: TypeAlias = tuple[str, str | None]
-"""A method, as the one string that all its messages have, and the member of params with its target; None for one left to others."""
+"""The one string that all messages of a method share, and the member of params with the target; None if it is left to others."""
 
 _KNOWN: Final[dict[str, _Known]] = {
     **{row.name: (intern(row.name), TARGETS.get(row.name, "")) for row in METHODS},
-    **dict.fromkeys(_UNUSUAL, ("", None)),
+    **dict.fromkeys(_LEFT_METHODS, ("", None)),
 }
 
 _LEFT: Final[_Known] = ("", None)
@@ -131,7 +132,7 @@ class UsualPairing:
             first_ns = line.at_ns if line.first_ns is None else line.first_ns
             method, result = members.method, members.result
             if members.error is not None or not is_plain:
-                pass  # paired below, as all others are
+                pass  # `_pair` takes it
             elif id is None:
                 if method == PROGRESS and self._is_progress_taken(line, members, first_ns, sender, asked, revision):
                     continue
@@ -181,7 +182,7 @@ class UsualPairing:
     def _is_progress_taken(
         self, line: FrameLine, members: _MessageMembers, first_ns: int, sender: Side, asked: SideRequests, revision: str | None
     ) -> bool:
-        """Take progress of a request that waits for its answer. Return False if that is not sure."""
+        """Add progress to the request that waits for its answer. Return False if it is not certain which one that is."""
         key = None if members.params is None else members.params.token
         exchange = asked.by_token.get(f"{key}") if isinstance(key, int) else None
         if exchange is None or exchange.over or asked.sharing or members.result is not None:
@@ -213,7 +214,7 @@ class UsualPairing:
                 return None
             if kind is NOTIFICATION:
                 try:
-                    token = None if params is None else _key_of_request(method, params)
+                    token = None if params is None else _correlation_key(method, params)
                 except ValueError:
                     return None
             elif not self.knows_client and "clientInfo" in line.text:
@@ -226,7 +227,7 @@ class UsualPairing:
         )  # fmt: skip
 
     def _pair(self, message: Message, rows: list[Row]) -> None:
-        """Pair a message as all others are."""
+        """Pair a message in the way of all messages that are not usual."""
         row = self._correlator.feed(message)
         if isinstance(row, UnpairedMessage) or row.request is message:
             rows.append(row)
@@ -249,8 +250,8 @@ def _named(meta: _MetaMembers) -> tuple[str | None, str | None]:
     )
 
 
-def _key_of_request(method: str, params: _ParamsMembers) -> str | None:
-    """Return the key by which a notification names its request. Raises: ValueError: if that is not usual."""
+def _correlation_key(method: str, params: _ParamsMembers) -> str | None:
+    """Return the correlation key of a notification. Raises: ValueError: if it is not usual."""
     key = params.token if method == PROGRESS else params.request if method == CANCELLED else None
     return None if key is None else f"{key}" if isinstance(key, int) else _key_of(key)
 

@@ -4,9 +4,9 @@ A rule that looks at everything has a class with `feed`, in the tuple `WATCHERS`
 and asks for it in `find`. One that looks at calls alone, or at exchanges with notifications, says so in `of`. Where rows are packed,
 all watchers are fed together, because to make rows again takes long. Elsewhere a watcher is fed when it is first asked for.
 
-Two methods of a watcher save time where rows are packed, and change nothing else. `may_concern` takes the payloads of all exchanges
-that come next, and says whether `feed` has to see any of them. `feed_usual` is called in the place of `feed` with calls that are all
-usual, as most are, and takes what it needs of all of them at once.
+Where rows are packed, a watcher may have two more methods. They save time and must not change what it finds. `may_concern` takes
+the joined payloads of the next exchanges, and returns whether `feed` has to see any of them. `feed_usual` is called in place of
+`feed` when all calls are usual, as most are, and looks at all of them at once.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ ExchangeKind: TypeAlias = Literal["exchanges", "calls", "with_notifications"]
 
 
 MOST_BYTES: Final = 1 << 20
-"""JoinedPayloads of more bytes are not looked at in one piece."""
+"""Payloads of more bytes than this are not joined."""
 
 
 class JoinedPayloads(NamedTuple):
-    """The payloads of all requests, and of all responses, in one piece, and the size of the longest response."""
+    """The payloads of some requests, joined, those of their responses, and the size of the longest response."""
 
     requests: bytes
     responses: bytes
@@ -50,10 +50,11 @@ class JoinedPayloads(NamedTuple):
 
 
 class UsualCalls:
-    """Calls of a client on stdio that were answered with results, both whole lines, and what rules look at, call by call.
+    """Calls of a client on stdio that were answered with results, and lists of what rules look at, in the order of the calls.
 
-    `sizes` are those of the responses. `is_sequence` says that each call began when the one before it was over. `places` are those
-    of the calls of each tool. Of plain calls there is nothing else to say: no flaws, no notifications, and no failed tool.
+    All messages are whole lines. `sizes` are those of the responses. `places` are the positions of the calls of each tool.
+    `is_sequence` is true if each call began after the one before it was over, `is_plain` if no call has flaws, notifications or a
+    failed tool.
     """
 
     __slots__ = (
@@ -115,7 +116,7 @@ class ExchangesByKind:
 
 
 def _payloads(requests: Iterable[Message], responses: Iterable[Message]) -> JoinedPayloads | None:
-    """Return the payloads of messages; None if they are large."""
+    """Join the payloads of messages; None if they are large."""
     raw_requests = [request.raw for request in requests]
     raw_responses = [response.raw for response in responses]
     if sum(map(len, raw_requests)) + sum(map(len, raw_responses)) > MOST_BYTES:
@@ -169,11 +170,11 @@ class Watchers:
     ) -> None:
         facts.watchers = {watcher: watcher() for watcher in of_exchanges}
         transcript.__dict__[_ROW_WATCHERS] = rows = {watcher: watcher(transcript) for watcher in of_rows}
-        self._exchanges = [_Feeding(watcher) for watcher in facts.watchers.values()]
-        self._rows = [_Feeding(watcher) for watcher in rows.values()]
+        self._exchanges = [_WatcherMethods(watcher) for watcher in facts.watchers.values()]
+        self._rows = [_WatcherMethods(watcher) for watcher in rows.values()]
 
     def feed(self, rows: list[Row], exchanges: ExchangesByKind, usual: UsualCalls | None) -> None:
-        """Feed all watchers with some rows, with the exchanges among them, and with the calls if all of these are usual."""
+        """Feed all watchers with some rows and the exchanges among them. `usual` are the calls, if all calls are usual."""
         calls, all_usual = exchanges.calls, usual if len(exchanges.calls) == len(exchanges.exchanges) else None
         if all_usual is not None:
             payloads = _payloads(all_usual.requests, all_usual.responses)
@@ -198,8 +199,8 @@ class Watchers:
                 watcher.feed(calls if watcher.of == "calls" else rows)
 
 
-class _Feeding:
-    """The methods of a watcher."""
+class _WatcherMethods:
+    """The methods of a watcher, looked up once; None for those that it does not have."""
 
     __slots__ = ("feed", "feed_usual", "may_concern", "of")
 
