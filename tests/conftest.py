@@ -38,7 +38,7 @@ MermaidReader = Callable[[list[str]], list[dict[str, Any]]]
 load_hypothesis_profile(current_tier())
 
 os.environ.setdefault("SETUPTOOLS_USE_DISTUTILS", "stdlib")
-"""Lets each Python that a test starts pass by what setuptools imports into it: half a millisecond of twelve."""
+"""Keeps setuptools from importing its own distutils into each Python that a test starts: half a millisecond of twelve."""
 
 for number in (getattr(signal, name) for name in ("SIGHUP", "SIGINT", "SIGQUIT") if hasattr(signal, name)):
     # A script's background job or `nohup` has us ignore these, all that we start would too, and the tests send them.
@@ -76,7 +76,7 @@ def _plain_screen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _prepared() -> Iterator[None]:
-    """Save the peers the time that they would take to import the SDK, and mcpspy that of its verbs."""
+    """Start the processes that have imported the SDK and the verbs of mcpspy, so that what tests start need not."""
     with ready(), ready("tests.cli.copied"):
         yield
 
@@ -216,7 +216,7 @@ MARK_OF_FIXTURE = {
 
 
 def _thin_grids(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the cells of grids that have no value of their own. A cell that was asked for by its name is run."""
+    """Leave out combinations of a grid whose values all occur in others. One that was asked for by its name is run."""
     grids: dict[str, list[pytest.Function]] = {}
     for item in items:
         if isinstance(item, pytest.Function) and item.get_closest_marker("grid") and item.nodeid not in config.args:
@@ -258,7 +258,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("data_path")
         if "current_tier" in vars(getattr(item, "module", item)) or item.get_closest_marker(
             "grid"
-        ):  # what it does depends on it
+        ):  # the tier decides which run
             item.add_marker("tiered")
         if TESTED_SYSTEM != "linux" and (why := reason(item.path.relative_to(Path(__file__).parent).as_posix(), item.name)):
             item.add_marker(pytest.mark.skip(reason=why))
@@ -267,12 +267,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(mark)
 
 
-# --- A worker of xdist tells the other process what is not as usual, and how each test went: half of the time was the telling ---
+# --- A worker of xdist reports how each test went, and else only failures: to report everything took half of the time ---
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run a test as pytest does, but report no start and no end, and no fixture that did its part."""
+    """Run a test as pytest does, but report neither its start and end nor the setup and teardown that passed."""
     if not hasattr(item.config, "workerinput") or item.config.option.verbose > 0 or item.config.getoption("xmlpath", None):
         return None
     for report in runtestprotocol(item, log=False, nextitem=nextitem):

@@ -31,7 +31,7 @@ def eventually(condition: Callable[[], Found | None], what: str, deadline_s: flo
 
 
 def readable(fd: int, timeout_s: float) -> bool:
-    """Return whether there is something to read in this time. A worker may have descriptors above 1,023, which `select` refuses."""
+    """Return whether something can be read within this time. A worker may have descriptors above 1,023: too high for `select`."""
     if not hasattr(select, "poll"):
         return bool(select.select([fd], [], [], timeout_s)[0])
     waiting = select.poll()

@@ -1,4 +1,4 @@
-"""Processes that have imported much, and copy themselves for whoever asks.
+"""Processes that have imported much, and copy themselves for each program that a test starts.
 
 One has the SDK, for peers (tests/peers/prepared.py), the other the verbs of mcpspy, for tests (tests/cli/forked.py).
 One of each kind belongs to each process of tests, and ends with it. It imports when it is asked for the first time.
@@ -42,7 +42,7 @@ SIGNALS_BYTES = 64
 
 @contextmanager
 def ready(module: str = "tests.preparing") -> Iterator[None]:
-    """Have a process that runs `module` for this process and its descendants."""
+    """Run `module` as a process that makes copies for this process and its descendants."""
     if not hasattr(os, "pidfd_open"):
         yield
         return
@@ -62,7 +62,7 @@ def ready(module: str = "tests.preparing") -> Iterator[None]:
 class Copies:
     """The copies that run, and the connections of those who asked for them.
 
-    The process calls `prepare` before it copies itself, and a copy `be`.
+    The process calls `prepare` before it copies itself, and the copy calls `be`.
     """
 
     def __init__(
@@ -128,8 +128,8 @@ class Copies:
 _prepared: set[Path] = set()
 
 
-def _import_what_it_imports(request: Request) -> None:
-    """Import what a program imports, unless it was done."""
+def _import_for_program(request: Request) -> None:
+    """Import what a program imports, if it is asked for the first time."""
     (program, *_), _, folder, *_ = request
     if (path := Path(folder, program).resolve()) in _prepared:
         return
@@ -199,4 +199,4 @@ def _status_of(program: str) -> int:
 
 
 if __name__ == "__main__":
-    Copies(socket.socket(fileno=int(sys.argv[1])), _import_what_it_imports, run_program).serve()
+    Copies(socket.socket(fileno=int(sys.argv[1])), _import_for_program, run_program).serve()

@@ -53,7 +53,7 @@ def load_hypothesis_profile(tier: Tier) -> None:
 
 
 def covering(cells: Sequence[Mapping[str, int]]) -> list[bool]:
-    """Choose cells of a grid such that each value of each axis occurs, and none much more often than others."""
+    """Choose cells of a grid so that each value of each axis occurs, and none much more often than others."""
     uses = Counter({value: 0 for cell in cells for value in cell.items()})
     chosen = [False] * len(cells)
     while not all(uses.values()):

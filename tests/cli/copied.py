@@ -1,6 +1,6 @@
-"""A process that has imported what mcpspy may import, and copies itself for each mcpspy that a test asks for.
+"""A process that has imported what mcpspy may import, and copies itself for each mcpspy that a test starts.
 
-A test asks for one that runs to its end (forked.py), or starts tests/peers/spy.py.
+A test runs it to its end (forked.py), or starts tests/peers/spy.py.
 """
 
 import gc
@@ -25,11 +25,11 @@ EXTRAS = ("mcp_types",)
 PACKAGE = Path(mcpspy.__file__).parent
 VERBS = ("cli", "transcript", "views", "replay", "live/http", "live/mock", "live/stdio")
 ROOMS_OF = {"otlp": ("telemetry",), "query": ("columns",), "parquet": ("columns",)}
-"""Rooms that import much, by the word that asks for them."""
+"""Rooms that import much, by the word of the command line that needs them."""
 
 
 def import_verbs(request: Request) -> None:
-    """Import what verbs import, and what the one that is asked for imports besides. It is done once."""
+    """Import the rooms that all verbs need, and those that the requested verb needs besides, each once."""
     missing = [room for room in VERBS if room not in _imported]
     missing += [room for word in request[0][1:3] for room in ROOMS_OF.get(word, ()) if room not in _imported]
     if not missing:
@@ -63,9 +63,9 @@ def _be_mcpspy(request: Request, fds: list[int]) -> NoReturn:
         time.tzset()
         os.chdir(folder)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        sys.modules.update(dict.fromkeys(EXTRAS))  # type: ignore[arg-type]  # None: not to be had
+        sys.modules.update(dict.fromkeys(EXTRAS))  # type: ignore[arg-type]  # with None, an import fails
         sys.argv = argv
-        _be_as_told(environment)
+        _apply_test_settings(environment)
         status = main()
     except SystemExit as exit:
         status = exit.code if isinstance(exit.code, int) else 1
@@ -77,8 +77,8 @@ def _be_mcpspy(request: Request, fds: list[int]) -> NoReturn:
         os._exit(status)
 
 
-def _be_as_told(environment: dict[str, str]) -> None:
-    """Take another size from which on captures are large, and fewer ports, if the test wants that."""
+def _apply_test_settings(environment: dict[str, str]) -> None:
+    """Set the size from which on captures are large, and the reserved ports, if the test names them in the environment."""
     if size := environment.get("SPY_LARGE_BYTES"):
         transcripts.LARGE_BYTES = int(size)
     if ends := environment.get("SPY_PORTS"):
