@@ -130,7 +130,7 @@ def test_no_test_sees_the_store_of_whoever_runs_it(store: Path, tmp_path_factory
     assert not store.exists()
 
 
-def test_the_cells_chosen_of_a_grid_have_each_value_of_each_axis_and_are_no_more_than_that_takes() -> None:
+def test_a_grid_is_covered_by_as_few_cells_as_its_longest_axis_has_values() -> None:
     cells = [{"row": row, "column": column} for row in range(3) for column in range(4)]
     tried = [cell for cell, is_chosen in zip(cells, covering(cells), strict=True) if is_chosen]
     assert len(tried) == 4

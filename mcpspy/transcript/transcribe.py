@@ -75,9 +75,9 @@ def transcribe(
     """Return the transcript of captures that do not grow any more: of each the records, as `mcpspy.read` returns them.
 
     `Transcript.captures` has them in the order in which they began; rows are numbered by time. For the options see `Transcriber`.
-    With `pack_rows` the rows of one large capture take little memory, and are made anew whenever they are taken. That takes a third
-    of the time, so a capture is large from 80 MB on, whose rows take up to 270 MiB otherwise. `watchers` see the rows then before
-    they are packed; `watched_rows` returns them, and feeds them if rows are not packed.
+    With `pack_rows` the rows of one large capture take little memory, and are made anew whenever they are taken. That costs time, so
+    only a capture of 80 MB or more is large; the rows of smaller ones take at most 270 MiB. `watchers` then see the rows before they
+    are packed; `watched_rows` returns them, and feeds them if rows are not packed.
     Raises: TypeError: if a capture is not an iterable of records, such as the path of a file.
     """
     transcriber = Transcriber(

@@ -23,7 +23,7 @@ _HELD: Final = 4096
 
 
 class PackedExchanges(Sequence[Exchange]):
-    """A list to which exchanges are appended in the order of their rows. Two takings may return different objects for one."""
+    """A list to which exchanges are appended in the order of their rows. An exchange that is taken twice may be two objects."""
 
     __slots__ = ("_blocks", "_count", "_held", "_newest", "_rows")
 

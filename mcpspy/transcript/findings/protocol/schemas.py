@@ -181,7 +181,7 @@ class _Schemas:
                 if method == "tools/call":
                     if row.response is None or row.cancelled is not None or not (server.tools or server.complete):
                         continue
-                    if row.transaction is None and _is_counted(server, row.request.target, row.response):
+                    if row.transaction is None and _count_alone(server, row.request.target, row.response):
                         continue
                     self.hits += _called(server, row, row.response)
                 elif method == "tools/list":
@@ -260,8 +260,8 @@ def _dangling(row: Exchange, response: Message, tools: Any) -> Iterator[Hit]:
         yield hit_in(TOOL_SCHEMA_INVALID, response, row.row, what, advice=advice, group=f"$ref {dangling[0]}")
 
 
-def _is_counted(server: _ListedTools, tool: str | None, response: Message) -> bool:
-    """Count a call on stdio, and return True, if nothing else is to be done: it did not fail, and enough others were checked."""
+def _count_alone(server: _ListedTools, tool: str | None, response: Message) -> bool:
+    """Count a call on stdio and return True, if it did not fail and enough others were checked; else return False."""
     checked = 0 if tool is None else server.checked.get((0, tool), 0)
     if tool is None or checked < MAX_EACH or server.changed_ns or response.kind is ERROR or response.is_error:
         return False
