@@ -1,8 +1,8 @@
-"""mcpspy in a process of its own that need not import it again: a copy of one that has (copied.py).
+"""mcpspy in a process of its own that need not import it again, because it is a copy of one that has (copied.py).
 
-It takes a tenth of what a start takes, and half of what a copy of this process would, which has collected all tests.
-What the interpreter reads when it starts (`PYTHON…`, the locale) has no effect here: who sets that starts one.
-What a test has changed in its own process has none either: `SPY_…` in the environment says what is to be changed (copied.py).
+It takes a tenth of the time of a start, and half the time of a copy of this process, which has collected all tests.
+What the interpreter reads when it starts (`PYTHON…`, the locale) has no effect here: a test that sets it starts an interpreter.
+Neither has what a test changed in its own process: variables `SPY_…` set that in the copy (copied.py).
 """
 
 import marshal
