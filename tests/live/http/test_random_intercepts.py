@@ -147,7 +147,9 @@ def sent_on(records: list[Record], name: str, connection: int) -> list[bytes]:
 
 
 def events_in(body: bytes) -> list[bytes]:
-    return sorted(re.split(rb"(?<=\n\n)", body))
+    """Return events, sorted, and the number of newlines: an empty line alone may come before or after an event that waits."""
+    events = (event.strip(b"\n") for event in re.split(rb"(?<=\n\n)", body))
+    return [*sorted(filter(None, events)), b"%d" % body.count(b"\n")]
 
 
 CALLS = st.one_of(

@@ -4,7 +4,6 @@ A connection pair has real sockets on both sides, on a tap whose clock stands st
 """
 
 import os
-import select
 import socket
 import tempfile
 from collections.abc import Callable
@@ -29,6 +28,7 @@ from mcpspy.live.http.listener import Authority, HttpOrigin
 from mcpspy.live.http.steady import SHORT_READ, relay_event
 from mcpspy.live.http.tap import HttpTap
 from mcpspy.platform.sockets import SOCKETS_ARE_FILES
+from tests.deadlines import readable
 
 from .test_usual import EVENTS, PORT, SECRET, NoDial, call, chunk, event, request
 
@@ -120,7 +120,7 @@ class Wires:
 
     def read(self) -> None:
         """Read what there is for the client."""
-        while select.select([self.client], [], [], 0)[0] and (data := self.client.recv(1 << 20)):
+        while readable(self.client.fileno(), 0) and (data := self.client.recv(1 << 20)):
             self.got += data
             self.turn()
 
