@@ -462,16 +462,20 @@ def test_a_question_of_a_server_that_has_ended_is_withdrawn_and_its_answer_goes_
     assert all_findings(transcribe(lab.end())) == []
 
 
-def test_restarts_that_are_asked_for_during_a_restart_become_one(bench: Callable[..., Bench], home: Path) -> None:
-    lab = bench("--reload")
+def test_restarts_that_are_asked_for_during_a_restart_become_one(
+    bench: Callable[..., Bench], home: Path, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    lab = bench("--reload", "--watch", str(Path(__file__)))
     lab.open()
+    lab.change("two", begin=f"while not os.path.exists({str(go)!r}): time.sleep(0.005)")
     controller = Controller(socket_in(home))
     for _ in range(5):
         assert controller.ask(do="restart")["ok"]
-    eventually(
-        lambda: controller.ask(do="status")["restart"] if phases(lab.client.records()).count("done") == 2 else None, "two"
-    )
-    assert lab.said() == "one"
+    go.touch()
+    eventually(lambda: phases(lab.client.records()).count("done") == 2, "two")
+    assert lab.get() == CHANGED
+    assert lab.said() == "two"
     controller.leave()
     assert phases(lab.end()).count("begin") == 2
 
