@@ -29,6 +29,7 @@ def all_large() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packed_rows, "BLOCK_ROWS", 3)
         patch.setattr(packed_rows, "NEWEST_ROWS", 0)
+        patch.setattr(packed_rows, "READ_ROWS", 0)
         patch.setattr(packed_rows, "MOST_NEWEST_ROWS", 0)
         patch.setattr(transcribe, "LARGE_ROWS", 0)
         patch.setattr(transcribe, "LARGE_BYTES", 0)

@@ -35,6 +35,7 @@ CAPTURES = [*(ROOT / "captures").glob("*.mcpspy"), *(ROOT / "tests" / "findings"
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed_rows, "BLOCK_ROWS", 3)
     monkeypatch.setattr(packed_rows, "NEWEST_ROWS", 0)
+    monkeypatch.setattr(packed_rows, "READ_ROWS", 0)
     monkeypatch.setattr(packed_rows, "MOST_NEWEST_ROWS", 0)
     monkeypatch.setattr(packed_rows, "PLAIN_BYTES", 1_000)
     monkeypatch.setattr(packed_transactions, "BLOCK_TRANSACTIONS", 2)
@@ -147,6 +148,7 @@ def facts_of(flawed: tuple[int, Message]) -> tuple[int, list[object]]:
 def test_rows_of_a_small_file_are_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     path = ROOT / "captures" / "everything.mcpspy"
     monkeypatch.setattr(packed_rows, "NEWEST_ROWS", 0)
+    monkeypatch.setattr(packed_rows, "READ_ROWS", 0)
     monkeypatch.setattr(packed_rows, "MOST_NEWEST_ROWS", 0)
     monkeypatch.setattr(transcribe, "LARGE_ROWS", 0)
     monkeypatch.setattr(reader, "_BATCH_BYTES", 700)

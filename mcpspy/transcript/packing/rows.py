@@ -28,12 +28,16 @@ from ..mcp.methods import OPENINGS, PING
 from ..message import ERROR, RESULT, Message, UsualMessage
 from ..model import Exchange, Log, Row, UnpairedMessage
 from ..offers.definitions import LISTINGS
+from ..watching import MOST_BYTES
 from .block_compression import ALWAYS, compressed, decompressed
 from .number_map import NumberMap
 
 BLOCK_ROWS: Final = 64
 NEWEST_ROWS: Final = 512
 """So many rows are not packed: most of what changes is new. Older ones are no longer in the processor's cache."""
+
+READ_ROWS: Final = 512
+"""So many are packed, and read early, together: rules look at many rows in less time than at few, many times."""
 
 MOST_NEWEST_ROWS: Final = 2048
 """So many are not packed while the oldest of them wait for an answer."""
@@ -177,6 +181,8 @@ class PackedRows(Sequence[Row]):
         "_reader",
         "_recent",
         "_source",
+        "_unread",
+        "_unread_bytes",
         "carriers",
     )
 
@@ -196,6 +202,8 @@ class PackedRows(Sequence[Row]):
         self._recent: tuple[int, list[Row]] = (-1, [])
         self._reader: Callable[[list[Row]], object] | None = None
         self._read = 0
+        self._unread: list[Row] = []
+        self._unread_bytes = 0
 
     def read_early(self, reader: Callable[[list[Row]], object]) -> None:
         """Have `reader` take the rows in their order, as long as nothing that still may change comes between them."""
@@ -217,6 +225,8 @@ class PackedRows(Sequence[Row]):
     def pack(self, forget: Callable[[Exchange | UnpairedMessage], bool]) -> None:
         """Pack the rows that are old enough. `forget` lets go of a row, or returns False if that must stay as it is."""
         newest = self._newest
+        if len(newest) < NEWEST_ROWS + READ_ROWS:
+            return
         begin, waited_for = 0, len(newest) - MOST_NEWEST_ROWS
         while begin + BLOCK_ROWS + NEWEST_ROWS <= len(newest):
             block = newest[begin : begin + BLOCK_ROWS]
@@ -224,6 +234,7 @@ class PackedRows(Sequence[Row]):
                 break
             self._pack_block(block, forget)
             begin += BLOCK_ROWS
+        self._read_early()
         del newest[:begin]
 
     def _pack_block(self, rows: list[Row], forget: Callable[[Exchange | UnpairedMessage], bool]) -> None:
@@ -257,11 +268,23 @@ class PackedRows(Sequence[Row]):
             data = _encode([None] * len(rows))
         self._plain_bytes += len(data)
         self._blocks.append(compressed(data, 0 if self._plain_bytes <= PLAIN_BYTES else ALWAYS))
-        if is_final and self._reader is not None:
-            self._reader(rows)
-            self._read += 1
+        if self._reader is None:
+            return
+        size_bytes = sum([len(message.raw) for message in messages])
+        if not is_final or self._unread_bytes + size_bytes > MOST_BYTES:
+            self._read_early()
+        if is_final:
+            self._unread += rows
+            self._unread_bytes += size_bytes
         else:
             self._reader = None
+
+    def _read_early(self) -> None:
+        """Have the reader take the rows of the blocks that it has not taken."""
+        unread, self._unread, self._unread_bytes = self._unread, [], 0
+        if unread and self._reader is not None:
+            self._reader(unread)
+            self._read += len(unread) // BLOCK_ROWS
 
     def _can_be_packed(self, row: UnpairedMessage) -> bool:
         """Return whether nothing will change or refer to a message that belongs to no exchange."""
