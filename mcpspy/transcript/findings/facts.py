@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, cast
 
 import msgspec
 
@@ -12,6 +12,7 @@ from ...records import CLIENT, SERVER, Close, Damage, End, Exit, Gap, Note, Part
 from ..calls.call import Call
 from ..correlator import BY_ORDER, spellings
 from ..http.transaction import Transaction
+from ..mcp.error_code import plain_error_code
 from ..mcp.methods import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, PROGRESS
 from ..mcp.revisions import Era
 from ..message import ERROR, MALFORMED, NOTIFICATION, SEALED
@@ -93,6 +94,14 @@ MessageKey: TypeAlias = tuple[str, str, str | None, ScopeKey]
 """Method, sender, revision and scope."""
 
 
+class ErrorKind(NamedTuple):
+    """The method and the revision of a request that was answered by an error, and the code if it is plain."""
+
+    method: str
+    revision: str | None
+    code: int | None
+
+
 class Occurrences(msgspec.Struct):
     """Messages with one key: the row of the first, and their number."""
 
@@ -137,6 +146,8 @@ class CaptureFacts(msgspec.Struct, eq=False):
     """Exchanges whose result is not complete: input is required, or a task was made."""
     errors: list[Exchange] | PackedExchanges = []
     """Exchanges that ended in a JSON-RPC error."""
+    error_kinds: set[ErrorKind] = set()
+    """The kinds of these errors, which say whether a rule has to look at each of them."""
     tool_errors: list[Exchange] | PackedExchanges = []
     """Exchanges whose result says that a tool failed."""
     cancelled: list[Exchange] = []
@@ -254,6 +265,7 @@ class CaptureFacts(msgspec.Struct, eq=False):
             self._keep(row, method)
         if response is not None and response.kind is ERROR:
             self.errors.append(row)
+            self.error_kinds.add(ErrorKind(method, request.revision, plain_error_code(response.raw)))
         elif response is not None and response.is_error:
             self.tool_errors.append(row)
         if row.cancelled is not None or row.left_ns is not None:
@@ -418,6 +430,15 @@ class CaptureFacts(msgspec.Struct, eq=False):
     def has_request(self, method: str) -> bool:
         """Return whether either side made a request of this method."""
         return any(key[0] == method for key in self.requests)
+
+    def may_have_error(self, code: int) -> bool:
+        """Return whether an error may have this code."""
+        return any(kind.code is None or kind.code == code for kind in self.error_kinds)
+
+    def errors_of(self, methods: Collection[str]) -> list[Exchange]:
+        """Return the requests of these methods that were answered by errors."""
+        is_any = any(kind.method in methods for kind in self.error_kinds)
+        return [exchange for exchange in self.errors if exchange.method in methods] if is_any else []
 
     def is_unseen(self, at_ns: int) -> bool:
         """Return whether records from before this time may be missing."""

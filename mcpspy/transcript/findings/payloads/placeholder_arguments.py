@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from heapq import merge
 from typing import TYPE_CHECKING, Any, Final
 
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT
 from ....wire.json_spans import UNREADABLE
+from ...message import ERROR
 from ...model import Exchange
+from ...watching import watched
 from ..protocol.repeats import arguments
 from ..rule import AGENT, Hit, behaviour_rule, hit_in
 from ..words import call_name, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from ...watching import UsualCalls
     from ..facts import CaptureFacts
 
 _CALL: Final = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"read","arguments":{"path":"%s"}}\n'
@@ -55,15 +57,36 @@ _may_be_placeholder = lazy_pattern(
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find placeholders among the arguments of failed calls."""
-    for call in merge(facts.errors, facts.tool_errors, key=lambda call: call.row):
-        if call.method == "tools/call" and call.sender == CLIENT:
-            yield from _in_call(call)
+    for call in watched(facts, _FailedCalls).suspects:
+        yield from _in_call(call)
+
+
+class _FailedCalls:
+    """Calls of the client that failed, and may have a placeholder."""
+
+    of: Final = "calls"
+
+    def __init__(self) -> None:
+        self.suspects: list[Exchange] = []
+
+    def feed(self, calls: Iterable[Exchange]) -> None:
+        for call in calls:
+            request, response = call.request, call.response
+            if response is None or not (response.is_error or response.kind is ERROR) or request.sender != CLIENT:
+                continue
+            if len(request.raw) <= MAX_BYTES and _may_be_placeholder.search(request.raw):
+                self.suspects.append(call)
+
+    def feed_usual(self, calls: UsualCalls) -> None:
+        """Do the same with usual calls, of which none failed if all are plain."""
+        if not calls.is_plain:
+            self.feed(calls.calls)
+
+
+WATCHERS: Final = (_FailedCalls,)
 
 
 def _in_call(call: Exchange) -> Iterator[Hit]:
-    raw = call.request.raw
-    if len(raw) > MAX_BYTES or not _may_be_placeholder.search(raw):
-        return
     from ...offers.drift import strings  # with baselines, which few captures need
 
     for path, text in strings(_read(arguments(call.request.raw))):

@@ -1,14 +1,14 @@
 """Findings about JSON-RPC errors: their members and their codes."""
 
 from collections.abc import Hashable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from ...exchange import shared_answer
 from ...mcp.blocks import member
 from ...mcp.codes import ERROR_CODES, IMPLEMENTATION_CODES, MODERN_CODES, REQUEST_CANCELLED
 from ...mcp.revisions import Era
 from ...model import Exchange, Message
-from ..facts import CaptureFacts
+from ..facts import CaptureFacts, ErrorKind
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name
 
@@ -60,7 +60,7 @@ _KNOWN: Final = {*ERROR_CODES, REQUEST_CANCELLED, -32801, -32802, -32803}
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find malformed errors, and errors with undefined codes or codes of another revision."""
     seen: set[Hashable] = set()
-    for exchange in facts.errors:
+    for exchange in facts.errors if any(map(_may_be_wrong, facts.error_kinds)) else ():
         message = exchange.response
         if message is None:
             continue
@@ -77,15 +77,28 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             yield from _code(exchange, message, code)
 
 
+def _may_be_wrong(kind: ErrorKind) -> bool:
+    """Return whether errors of this kind have to be looked at one by one."""
+    return kind.code is None or _is_undefined(kind.code) or _is_of_another(kind.code, kind.revision)
+
+
+def _is_undefined(code: int) -> bool:
+    return code in _RESERVED and code not in _KNOWN and code not in IMPLEMENTATION_CODES and not -32099 <= code <= -32000
+
+
+def _is_of_another(code: int, revision: str | None) -> bool:
+    """Return whether a code is one that other revisions have, and this one has not."""
+    known = ERROR_CODES.get(code)
+    return known is not None and revision is not None and not known.is_in(revision)
+
+
 def _code(exchange: Exchange, message: Message, code: int) -> Iterator[Hit]:
-    known: Any = ERROR_CODES.get(code)
-    if code in _RESERVED and code not in _KNOWN and code not in IMPLEMENTATION_CODES and not -32099 <= code <= -32000:
+    if _is_undefined(code):
         what = f"{call_name(exchange)} was answered with the code {code}, which is reserved but not defined."
         yield hit_in(RESERVED_ERROR_CODE, message, exchange.row, what, group=str(code))
-    elif known is not None and exchange.revision is not None and not known.is_in(exchange.revision):
+    elif _is_of_another(code, exchange.revision):
         if code in MODERN_CODES and exchange.era is Era.LEGACY:  # a server of both eras answers so to a client of the wrong one
             return
-        what = (
-            f"{call_name(exchange)} was answered with {code} ({known.name}), which revision {exchange.revision} does not have."
-        )
+        name = ERROR_CODES[code].name
+        what = f"{call_name(exchange)} was answered with {code} ({name}), which revision {exchange.revision} does not have."
         yield hit_in(ERROR_CODE_NOT_IN_REVISION, message, exchange.row, what, group=str(code))

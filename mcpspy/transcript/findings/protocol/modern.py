@@ -156,7 +156,7 @@ def _asked_for_logs(facts: CaptureFacts, message: Message, first_asked_ns: float
 def _refused(facts: CaptureFacts) -> Iterator[Hit]:
     """Find requests under a revision that the same server had rejected with a list of others."""
     refused: dict[str, Exchange] = {}
-    for exchange in facts.errors:
+    for exchange in facts.errors if facts.may_have_error(UNSUPPORTED_REVISION) else ():
         revision, error = exchange.revision, exchange.response.error if exchange.response is not None else None
         if revision is None or exchange.sender != CLIENT or member(error, "code") != UNSUPPORTED_REVISION:
             continue

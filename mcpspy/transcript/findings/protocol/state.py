@@ -51,7 +51,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find cursors that nobody gave out, where the list was seen from its first page on."""
     given: dict[tuple[str, ScopeKey], set[str]] = {}
     unread: dict[ScopeKey, Exchange] = {}
-    asked = [*facts.listings, *(exchange for exchange in facts.errors if exchange.method in _LIST_METHODS)]
+    asked = [*facts.listings, *facts.errors_of(_LIST_METHODS)]
     for exchange in sorted(asked, key=lambda exchange: exchange.at_ns):
         if exchange.sender != CLIENT or exchange.method not in _LIST_METHODS or facts.is_unseen(exchange.at_ns):
             continue
@@ -77,7 +77,7 @@ def _unread(facts: CaptureFacts, lists: Mapping[ScopeKey, Exchange]) -> Iterator
     """Find tools that were called after these lists, whose next page nobody asked for."""
     for scope, exchange in lists.items():
         end = exchange.response
-        others = chain(facts.errors, facts.unanswered, facts.waiting)
+        others = chain(facts.errors_of({_TOOLS_LIST}), facts.unanswered, facts.waiting)
         asked = any(other.method == _TOOLS_LIST and other.at_ns > exchange.at_ns and _scope(other) == scope for other in others)
         calls = [call for call in facts.calls if end is not None and call.at_ns > end.at_ns and _scope(call) == scope]
         if end is not None and calls and not asked:

@@ -94,7 +94,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     yield from _repeated(facts)
     declared = _declared(facts)
     yield from _undeclared(facts, declared)
-    for exchange in facts.errors:
+    for exchange in facts.errors if facts.may_have_error(_METHOD_NOT_FOUND) else ():
         row = (
             method_row(exchange.method, CLIENT, exchange.revision) if exchange.revision and exchange.sender == CLIENT else None
         )
@@ -156,7 +156,8 @@ _names_credential = lazy_pattern(
 
 
 def _refused(facts: CaptureFacts) -> Iterator[Hit]:
-    refused = [exchange for exchange in facts.errors if exchange.method == INITIALIZE and not exchange.is_probe]
+    errors = facts.errors_of({INITIALIZE})
+    refused = [exchange for exchange in errors if not exchange.is_probe]
     if not refused or any(_succeeded(exchange) for exchange in facts.exchanges):
         return
     last = refused[-1]
