@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from .schema import STRINGS, TABLES, TableColumn, arrow_schema
 
-BATCH_ROWS: Final = 5_000
+BATCH_ROWS: Final = 1_000
 _LARGEST: Final = 2**63 - 1
 
 Values: TypeAlias = tuple[Any, ...]
@@ -33,7 +33,7 @@ class TextMask(Protocol):
 class TableBatches:
     """The rows of one table, column by column. `feed`, `extend` and `close` hand batches to the sink."""
 
-    __slots__ = ("_columns", "_kept", "_mask", "_name", "_schema", "_sink", "count")
+    __slots__ = ("_columns", "_equal", "_kept", "_mask", "_name", "_schema", "_sink", "count")
 
     def __init__(self, name: str, sink: Sink, mask: TextMask, *, payloads: bool) -> None:
         self._name = name
@@ -42,6 +42,8 @@ class TableBatches:
         self._kept = TABLES[name].kept(payloads=payloads)
         self._schema = arrow_schema(name, payloads=payloads)
         self._columns: list[list[Any]] = [[] for _ in TABLES[name].columns]
+        self._equal: dict[int, tuple[Any, pa.Array]] = {}
+        """By position the arrays of columns that had the same value in all rows, as several have most of the time."""
         self.count = 0
 
     def feed(self, row: Values) -> None:
@@ -52,8 +54,12 @@ class TableBatches:
 
     def extend(self, columns: Sequence[Iterable[Any]]) -> None:
         """Add rows, given as their columns. A column that is not written may be empty."""
-        for column, values in zip(self._columns, columns, strict=True):
-            column.extend(values)
+        lists = [values if isinstance(values, list | tuple) else list(values) for values in columns]
+        if len(lists[0]) >= BATCH_ROWS and not self._columns[0]:
+            self._hand_over(lists)
+            return
+        for waiting, values in zip(self._columns, lists, strict=True):
+            waiting.extend(values)
         self._flush_if_many()
 
     def close(self) -> None:
@@ -66,21 +72,31 @@ class TableBatches:
             self._flush()
 
     def _flush(self) -> None:
-        arrays = [
-            self._array(column, self._columns[at], field.type)
-            for (at, column), field in zip(self._kept, self._schema, strict=True)
-        ]
-        self.count += len(self._columns[0])
+        self._hand_over(self._columns)
         for values in self._columns:
             values.clear()
+
+    def _hand_over(self, columns: Sequence[Sequence[Any]]) -> None:
+        arrays = [self._array(at, column, columns[at]) for at, column in self._kept]
+        self.count += len(columns[0])
         self._sink(self._name, pa.RecordBatch.from_arrays(arrays, schema=self._schema))
 
-    def _array(self, column: TableColumn, values: list[Any], arrow_type: pa.DataType) -> pa.Array:
+    def _array(self, at: int, column: TableColumn, values: Sequence[Any]) -> pa.Array:
+        if values.count(values[0]) < len(values):
+            return self._made(column, values)
+        value, array = self._equal.get(at, (None, ()))
+        if value != values[0] or len(array) < len(values):
+            array = pa.repeat(self._made(column, values[:1])[0], max(len(values), 2 * BATCH_ROWS))
+            self._equal[at] = values[0], array
+        return array[: len(values)]
+
+    def _made(self, column: TableColumn, values: Sequence[Any]) -> pa.Array:
         if column.is_text and any(values):
             if column.type == STRINGS:
                 values = [self._mask.texts(list(value)) if value else value for value in values]
             else:
-                values = self._mask.texts(values)
+                values = self._mask.texts([*values])
+        arrow_type = self._schema.field(column.name).type
         try:
             return pa.array(values, arrow_type)
         except (OverflowError, UnicodeEncodeError, pa.ArrowInvalid):

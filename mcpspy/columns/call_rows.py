@@ -83,6 +83,7 @@ class CallRows:
         payload, began_ns = self._payload, self._began_ns
         fields = list(zip(*map(astuple, messages), strict=False))  # packed messages have a field more
         raws = [message.raw for message in messages]  # a packed message reads its payload for this
+        sizes, unkept, are_errors, batches = [*map(len, raws)], fields[_UNKEPT_BYTES], fields[_IS_ERROR], fields[_BATCH]
         return (
             repeat(self._capture_id, len(messages)),
             fields[_NUMBER],
@@ -94,9 +95,9 @@ class CallRows:
             [message.target for message in named],
             fields[_ID],
             fields[_REVISION],
-            map(add, map(len, raws), fields[_UNKEPT_BYTES]),
-            [is_error or kind is ERROR for is_error, kind in zip(fields[_IS_ERROR], fields[_KIND], strict=True)],
-            map(bool, fields[_BATCH]),
+            map(add, sizes, unkept) if any(unkept) else sizes,
+            [is_error or kind is ERROR for is_error, kind in zip(are_errors, fields[_KIND], strict=True)],
+            map(bool, batches) if any(batches) else repeat(False, len(messages)),
             fields[_FLAWS],
             () if payload is None else map(payload, raws),
         )

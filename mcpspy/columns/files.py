@@ -48,6 +48,17 @@ def state_in(path: str) -> Any:
         return None
 
 
+class _Group:
+    """Batches of one table that wait to be written as a row group."""
+
+    __slots__ = ("batches", "rows", "size_bytes")
+
+    def __init__(self) -> None:
+        self.batches: list[pa.RecordBatch] = []
+        self.rows = 0
+        self.size_bytes = 0
+
+
 class ColumnFiles:
     """The files of one capture, while they are written. `feed` is a sink; `finish` puts them in place, `discard` removes them."""
 
@@ -57,13 +68,15 @@ class ColumnFiles:
         self._path_of = path_of
         """The path of the file of each table."""
         self._writers: dict[str, pq.ParquetWriter] = {}
-        self._groups: dict[str, list[pa.RecordBatch]] = {}
+        self._groups: dict[str, _Group] = {}
 
     def feed(self, table: str, batch: pa.RecordBatch) -> None:
         """Take the next rows of a table. Raises: OSError."""
-        group = self._groups.setdefault(table, [])
-        group.append(batch)
-        if sum(map(len, group)) >= GROUP_ROWS or sum(batch.nbytes for batch in group) >= GROUP_BYTES:
+        group = self._groups.setdefault(table, _Group())
+        group.batches.append(batch)
+        group.rows += len(batch)
+        group.size_bytes += batch.nbytes
+        if group.rows >= GROUP_ROWS or group.size_bytes >= GROUP_BYTES:
             self._write(table)
 
     def finish(self, state: object) -> None:
@@ -90,9 +103,9 @@ class ColumnFiles:
         self._writers.clear()
 
     def _write(self, table: str) -> None:
-        group = self._groups.pop(table)
-        self._writer(table, group[0].schema).write_table(pa.Table.from_batches(group), row_group_size=GROUP_ROWS)
-        group.clear()
+        batches = self._groups.pop(table).batches
+        self._writer(table, batches[0].schema).write_table(pa.Table.from_batches(batches), row_group_size=GROUP_ROWS)
+        batches.clear()
         pa.default_memory_pool().release_unused()  # otherwise it keeps as much memory as a group takes
 
     def _writer(self, table: str, schema: pa.Schema) -> pq.ParquetWriter:

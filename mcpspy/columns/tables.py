@@ -25,7 +25,7 @@ from .schema import TABLES
 BATCH_BYTES: Final = 8_000_000
 """Payloads of this size are handed over, however few they are."""
 
-ROWS_AT_ONCE: Final = 200
+ROWS_AT_ONCE: Final = 1_000
 """So many rows become columns together. With payloads only one does, because it may be large."""
 
 

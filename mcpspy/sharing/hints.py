@@ -45,11 +45,14 @@ def may_tell(data: bytes) -> bool:
         return True
     if b"=" in data and (may_assign(data) or any(map(_is_telling_parameter, data.split(b"=")[:-1]))):
         return True
-    if b"-" in data and b"--" in data and may_assign(data):
-        return True
     if b"@" in data and b"://" in data:
         return True
-    return b"-" in data and (b" -" in data or b'"-' in data) and any(option in data for option in _OPTIONS)
+    if b"-" not in data:
+        return False
+    before_dashes = {piece[-1:] for piece in data.split(b"-")}  # to search for two letters takes longer
+    if not before_dashes.isdisjoint((b" ", b'"')) and any(option in data for option in _OPTIONS):
+        return True
+    return b"" in before_dashes and b"--" in data and may_assign(data)
 
 
 @lru_cache(10_000)
