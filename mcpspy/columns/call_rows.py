@@ -23,9 +23,9 @@ from ..wire.json_spans import UNREADABLE
 
 TOOL_CALL = "tools/call"
 
-_NUMBER, _AT_NS, _SENDER, _KIND, _ID, _REVISION, _IS_ERROR, _BATCH, _FLAWS, _UNKEPT_BYTES = map(
+_NUMBER, _AT_NS, _SENDER, _KIND, _ID, _METHOD, _TARGET, _REVISION, _IS_ERROR, _BATCH, _FLAWS, _UNKEPT_BYTES = map(
     Message.__struct_fields__.index,
-    ("number", "at_ns", "sender", "kind", "id", "revision", "is_error", "batch", "flaws", "unkept_bytes"),
+    ("number", "at_ns", "sender", "kind", "id", "method", "target", "revision", "is_error", "batch", "flaws", "unkept_bytes"),
 )
 """Positions of the fields of a message. Reading all of its fields at once takes as long as reading six by name."""
 
@@ -104,46 +104,58 @@ class CallRows:
 
     def calls(self, rows: Sequence[Exchange]) -> Columns:
         """Return the columns of the table `calls` for some exchanges."""
-        info, began_ns = self._info, self._began_ns
+        info, began_ns, count = self._info, self._began_ns, len(rows)
+        numbers = [row.row for row in rows]
         requests, responses = [row.request for row in rows], [row.response for row in rows]
-        calls = [info.calls.get(row.row) for row in rows]
-        transactions = [row.transaction for row in rows]
-        errors = [_failure(row) for row in rows]
-        return (
-            repeat(self._capture_id, len(rows)),
-            [row.row for row in rows],
-            [request.number for request in requests],
-            [began_ns + request.at_ns for request in requests],
-            [row.duration_ns for row in rows],
-            map(info.client_of, rows) if info.transactions else repeat(info.client, len(rows)),
-            [None if transaction is None else transaction.scope.session or None for transaction in transactions],
-            [request.sender for request in requests],
-            [request.method for request in requests],
-            [request.target for request in requests],
-            [request.id for request in requests],
-            [request.revision for request in requests],
-            [row.outcome for row in rows],
-            [code for code, _ in errors],
-            [words for _, words in errors],
-            [request.size for request in requests],
-            [None if response is None else response.size for response in responses],
-            [_result_tokens(row) for row in rows],
-            [row.progress if row.notifications else 0 for row in rows],
-            [row.row if call is None else call.row for row, call in zip(rows, calls, strict=True)],
-            [
+        fields = list(zip(*map(astuple, requests), strict=False))
+        failures = [
+            _NO_FAILURE if response is None or not (response.is_error or response.kind is ERROR) else _failure(row, response)
+            for row, response in zip(rows, responses, strict=True)
+        ]
+        sessions: Iterable[str | None] = repeat(None, count)
+        transactions: Iterable[int | None] = repeat(None, count)
+        if info.transactions:
+            carriers = [row.transaction for row in rows]
+            sessions = [None if carrier is None else carrier.scope.session or None for carrier in carriers]
+            transactions = [None if carrier is None else carrier.number for carrier in carriers]
+        call_rows: Iterable[int] = numbers
+        parts: Iterable[str | None] = repeat(None, count)
+        if info.calls:
+            calls = [info.calls.get(number) for number in numbers]
+            call_rows = [number if call is None else call.row for number, call in zip(numbers, calls, strict=True)]
+            parts = [
                 None if call is None or len(call.exchanges) == 1 else call.part(row).value
                 for row, call in zip(rows, calls, strict=True)
+            ]
+        return (
+            repeat(self._capture_id, count),
+            numbers,
+            fields[_NUMBER],
+            [began_ns + at_ns for at_ns in fields[_AT_NS]],
+            [row.duration_ns for row in rows],
+            map(info.client_of, rows) if info.transactions else repeat(info.client, count),
+            sessions,
+            fields[_SENDER],
+            fields[_METHOD],
+            fields[_TARGET],
+            fields[_ID],
+            fields[_REVISION],
+            [row.outcome for row in rows],
+            [code for code, _ in failures],
+            [words for _, words in failures],
+            [len(request.raw) + request.unkept_bytes for request in requests],
+            [None if response is None else len(response.raw) + response.unkept_bytes for response in responses],
+            [
+                estimated_tokens(result_text(response))
+                if method == TOOL_CALL and response is not None and response.kind is RESULT
+                else None
+                for method, response in zip(fields[_METHOD], responses, strict=True)
             ],
-            [None if transaction is None else transaction.number for transaction in transactions],
+            [row.progress if row.notifications else 0 for row in rows],
+            call_rows,
+            parts,
+            transactions,
         )
-
-
-def _result_tokens(row: Exchange) -> int | None:
-    """Estimate the tokens of a tool's result."""
-    response = row.response
-    if response is None or response.kind is not RESULT or row.request.method != TOOL_CALL:
-        return None
-    return estimated_tokens(result_text(response))
 
 
 class _ErrorFacts(msgspec.Struct, gc=False):
@@ -167,11 +179,11 @@ class _FailureFacts(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(_FailureFacts).decode
 
 
-def _failure(row: Exchange) -> tuple[int | None, str | None]:
+_NO_FAILURE: tuple[int | None, str | None] = (None, None)
+
+
+def _failure(row: Exchange, response: Message) -> tuple[int | None, str | None]:
     """Return the code and the message of an error; of a tool that failed, its first text."""
-    response = row.response
-    if response is None or not (response.is_error or response.kind is ERROR):
-        return None, None
     try:
         failure = _decode(response.raw)
     except UNREADABLE:
