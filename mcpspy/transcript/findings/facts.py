@@ -12,7 +12,6 @@ from ...records import CLIENT, SERVER, Close, Damage, End, Exit, Gap, Note, Part
 from ..calls.call import Call
 from ..correlator import BY_ORDER, spellings
 from ..http.transaction import Transaction
-from ..mcp.error_code import plain_error_code
 from ..mcp.methods import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, PROGRESS
 from ..mcp.revisions import Era
 from ..message import ERROR, MALFORMED, NOTIFICATION, SEALED
@@ -264,6 +263,8 @@ class CaptureFacts(msgspec.Struct, eq=False):
         if method in LISTINGS:
             self._keep(row, method)
         if response is not None and response.kind is ERROR:
+            from ..mcp.error_code import plain_error_code  # most captures have no error
+
             self.errors.append(row)
             self.error_kinds.add(ErrorKind(method, request.revision, plain_error_code(response.raw)))
         elif response is not None and response.is_error:
