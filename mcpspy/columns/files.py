@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Final
 
@@ -62,13 +63,16 @@ class _Group:
 class ColumnFiles:
     """The files of one capture, while they are written. `feed` is a sink; `finish` puts them in place, `discard` removes them."""
 
-    __slots__ = ("_groups", "_path_of", "_writers")
+    __slots__ = ("_groups", "_path_of", "_thread", "_writers", "_written")
 
     def __init__(self, path_of: Callable[[str], str]) -> None:
         self._path_of = path_of
         """The path of the file of each table."""
         self._writers: dict[str, pq.ParquetWriter] = {}
         self._groups: dict[str, _Group] = {}
+        self._thread: ThreadPoolExecutor | None = None
+        self._written: Future[None] | None = None
+        """The last row group, which a thread encodes and compresses beside the reading of the capture."""
 
     def feed(self, table: str, batch: pa.RecordBatch) -> None:
         """Take the next rows of a table. Raises: OSError."""
@@ -77,12 +81,15 @@ class ColumnFiles:
         group.rows += len(batch)
         group.size_bytes += batch.nbytes
         if group.rows >= GROUP_ROWS or group.size_bytes >= GROUP_BYTES:
-            self._write(table)
+            self._wait()
+            self._thread = self._thread or ThreadPoolExecutor(1)
+            self._written = self._thread.submit(_write, *self._taken(table))
 
     def finish(self, state: object) -> None:
         """Write the rest, and put all files in the place of older ones. Raises: OSError."""
+        self._wait()
         for table in list(self._groups):
-            self._write(table)
+            _write(*self._taken(table))
         text = json.dumps({"version": VERSION, "of": state})
         self._writers[LAST].add_key_value_metadata({_STATE.decode(): text})
         for writer in self._writers.values():
@@ -96,17 +103,26 @@ class ColumnFiles:
 
     def discard(self) -> None:
         """Remove what was written, and begin anew."""
+        if self._written is not None:
+            self._written.exception()  # waits
+            self._written = None
         self._groups.clear()
         for table, writer in self._writers.items():
             writer.close()
             _remove(self._temporary(table))
         self._writers.clear()
 
-    def _write(self, table: str) -> None:
-        batches = self._groups.pop(table).batches
-        self._writer(table, batches[0].schema).write_table(pa.Table.from_batches(batches), row_group_size=GROUP_ROWS)
-        batches.clear()
-        pa.default_memory_pool().release_unused()  # otherwise it keeps as much memory as a group takes
+    def _taken(self, table: str) -> tuple[pq.ParquetWriter, pa.Table]:
+        """Return the rows of a table that wait, which no longer do, and what writes them. Raises: OSError."""
+        rows = pa.Table.from_batches(self._groups.pop(table).batches)
+        return self._writer(table, rows.schema), rows
+
+    def _wait(self) -> None:
+        """Wait until the last group is written. Raises: OSError."""
+        written, self._written = self._written, None
+        if written is not None:
+            written.result()
+            pa.default_memory_pool().release_unused()  # otherwise it keeps as much memory as a group takes
 
     def _writer(self, table: str, schema: pa.Schema) -> pq.ParquetWriter:
         writer = self._writers.get(table)
@@ -119,6 +135,10 @@ class ColumnFiles:
 
     def _temporary(self, table: str) -> str:
         return f"{self._path_of(table)}.{os.getpid()}"
+
+
+def _write(writer: pq.ParquetWriter, rows: pa.Table) -> None:
+    writer.write_table(rows, row_group_size=GROUP_ROWS)
 
 
 def _encodings(schema: pa.Schema) -> dict[str, Any]:
