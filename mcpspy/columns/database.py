@@ -19,7 +19,9 @@ _CONFIGURATION: Final[dict[str, Any]] = {
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
 }
-_READING: Final = ("SELECT", "EXPLAIN")
+_READING: Final = "SELECT"
+"""The statements that only read. `EXPLAIN ANALYZE COPY` runs what it explains, and writes to the folder of columns."""
+
 _ROWS_AT_ONCE: Final = 10_000
 _TIMES: Final = {"captures": "ended"}
 """The column by which a table is cut to what was since a moment, where it is not `time`."""
@@ -104,29 +106,31 @@ class Database:
             if len(statements) != 1:
                 raise QueryError(f"there are {len(statements)} statements; give one SELECT")
             kind = statements[0].type.name
-            if kind not in _READING:
+            if kind != _READING:
                 raise QueryError(f"{kind} does not only read; give one SELECT")
-            for table in TABLES:
-                if table in sql.lower():  # a view opens all files of its table
-                    self._view(table)
+            named = [table for table in TABLES if table in sql.lower()]  # a view opens all files of its table
+            for table in named or TABLES:  # all of them for SHOW TABLES, and for an error that names the nearest table
+                self._view(table)
         except duckdb.Error as error:
             raise QueryError(_reason(error)) from error
         return statements[0]
 
 
 class QueryResult:
-    """The columns of a result, and its rows, which are read once."""
+    """The columns of a result, and its rows, which are read once. `count` is how many were read so far."""
 
-    __slots__ = ("_connection", "columns")
+    __slots__ = ("_connection", "columns", "count")
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
+        self.count = 0
         self.columns = [ResultColumn(str(about[0]), str(about[1])) for about in connection.description or ()]
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Yield the rows. Raises: QueryError."""
         try:
             while rows := self._connection.fetchmany(_ROWS_AT_ONCE):
+                self.count += len(rows)
                 yield from rows
         except duckdb.Error as error:
             raise QueryError(_reason(error)) from error

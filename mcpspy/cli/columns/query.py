@@ -173,6 +173,8 @@ def _print(result: QueryResult, format: str, output: str | None) -> None:
             texts = table_texts(result, screen if output is None else None)
     if output is None:
         sys.stdout.writelines(texts)
+        if screen.terminal and format == "table" and not result.count:
+            say("mcpspy: no rows")
         return
     with open(output, "w", encoding="utf-8", newline="") as file:
         file.writelines(texts)

@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from ...views.text.cells import cells, cut, padded, padded_left
@@ -24,28 +25,43 @@ MEASURED_ROWS: Final = 1_000
 MAX_CELLS: Final = 60
 """A value is cut there on a terminal."""
 
+LEAST_CELLS: Final = 12
+"""A column of texts is not made narrower than this to fit on a terminal."""
+
 LEAST_ROUNDED: Final = 0.1
 _NUMBERS: Final = ("INT", "DOUBLE", "FLOAT", "DECIMAL")
+_TIMES: Final = ("TIME", "DATE")
 
 
 def table_texts(result: QueryResult, screen: Screen | None) -> Iterator[str]:
-    """Yield lines with aligned columns; on a terminal long values are cut."""
-    names = [safe_text(column.name) for column in result.columns]
-    is_cut = screen is not None and screen.terminal
-    right = [any(word in column.type.upper() for word in _NUMBERS) and "[" not in column.type for column in result.columns]
-    rows = (_words(row, MAX_CELLS if is_cut else None) for row in result.rows())
-    first = [row for row, _ in zip(rows, range(MEASURED_ROWS), strict=False)]
-    widths = [max(cells(name), *(cells(row[at]) for row in first)) if first else cells(name) for at, name in enumerate(names)]
-    yield _line(names, widths, right, screen)
-    for row in first:
-        yield _line(row, widths, right, screen)
-    for row in rows:
-        yield _line(row, widths, right, screen)
+    """Yield lines with aligned columns; on a terminal long texts are cut, and those of the widest columns until a line fits."""
+    right = [_is_of(column.type, _NUMBERS) for column in result.columns]
+    are_texts = [not _is_of(column.type, _NUMBERS + _TIMES) for column in result.columns]
+    rows = chain([[column.name for column in result.columns]], (map(_rounded, row) for row in result.rows()))
+    lines = ([safe_text(word) for word in row] for row in rows)
+    first = list(islice(lines, MEASURED_ROWS))
+    widths = [max(map(cells, column)) for column in zip(*first, strict=True)]
+    limits: list[int | None] = [None] * len(widths)
+    if screen is not None and screen.width is not None:
+        widths = _fitted(widths, are_texts, screen.width)
+        limits = [width if is_text else None for width, is_text in zip(widths, are_texts, strict=True)]
+    for line in chain(first, lines):
+        words = [word if limit is None else cut(word, limit) for word, limit in zip(line, limits, strict=True)]
+        yield _line(words, widths, right, screen)
 
 
-def _words(row: tuple[Any, ...], most: int | None) -> list[str]:
-    words = [safe_text(_rounded(value)) for value in row]
-    return words if most is None else [cut(word, most) for word in words]
+def _is_of(column_type: str, words: tuple[str, ...]) -> bool:
+    return any(word in column_type.upper() for word in words) and "[" not in column_type
+
+
+def _fitted(widths: list[int], are_texts: list[bool], width: int) -> list[int]:
+    """Make the widest columns of texts narrower until a line fits, or until all have the least width."""
+    texts = [column for column, is_text in zip(widths, are_texts, strict=True) if is_text]
+    left = width - len(GAP) * (len(widths) - 1) - (sum(widths) - sum(texts))
+    most = min(MAX_CELLS, max(texts, default=LEAST_CELLS))
+    while most > LEAST_CELLS and sum(min(column, most) for column in texts) > left:
+        most -= 1
+    return [min(column, most) if is_text else column for column, is_text in zip(widths, are_texts, strict=True)]
 
 
 def _line(words: list[str], widths: list[int], right: list[bool], screen: Screen | None) -> str:
@@ -79,10 +95,11 @@ def json_pieces(result: QueryResult) -> Iterator[str]:
 
 
 def _rounded(value: Any) -> str:
-    """Return a value as text, with three digits after the point where that shows anything."""
+    """Return a value as text, with three digits after the point, or where that shows little, three that count."""
     plain = _plain(value)
-    is_rounded = isinstance(plain, float) and abs(plain) >= LEAST_ROUNDED
-    return f"{plain:.3f}".rstrip("0").rstrip(".") if is_rounded else _text(value)
+    if not isinstance(plain, float) or not plain:
+        return _text(value)
+    return f"{plain:.3f}".rstrip("0").rstrip(".") if abs(plain) >= LEAST_ROUNDED else f"{plain:.3g}"
 
 
 def _text(value: Any) -> str:

@@ -16,7 +16,7 @@ from mcpspy.columns.recipes import RECIPES
 from mcpspy.columns.schema import TABLES
 from mcpspy.transcript.stats.statistics import nearest_rank
 from tests.capture.making import WALL_NS, closes, header, lines, opens, talk
-from tests.cli.terminal import run
+from tests.cli.terminal import on_terminal, run
 from tests.columns.reading import rows_of
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
@@ -168,6 +168,44 @@ def test_the_same_answer_comes_as_a_table_as_csv_as_json_and_as_parquet(columns:
     assert pq.read_table(tmp_path / "x").column("file").to_pylist() == [row[0] for row in document["rows"]]
 
 
+@pytest.mark.parametrize("format", ["table", "csv"])
+def test_no_row_of_a_long_answer_is_lost(format: str, columns: str) -> None:
+    done = run("query", "SELECT * FROM range(25000)", "--columns", columns, "--format", format)
+    assert [int(line) for line in done.stdout.splitlines()[1:]] == list(range(25_000))
+
+
+WIDE = "SELECT repeat('long ', 40) AS text, 'short' AS word, now() AS time, 1234567890123 AS number"
+
+
+@pytest.mark.parametrize(("width", "words"), [(80, 5), (200, 12)])
+def test_on_a_terminal_texts_are_cut_until_a_line_fits(width: int, words: int, columns: str) -> None:
+    with on_terminal("query", WIDE, "--columns", columns, columns=width) as running:
+        running.rest()
+    heading, row = running.words.splitlines()
+    assert len(heading) <= len(row) <= width
+    assert (row.count("long"), row.count("…")) == (words, 1)
+    assert row.endswith("Z  1234567890123")
+
+
+def test_on_a_pipe_no_text_is_cut(columns: str) -> None:
+    assert run("query", WIDE, "--columns", columns).stdout.count("long ") == 40
+
+
+def test_a_table_without_rows_is_named_on_a_terminal(columns: str) -> None:
+    with on_terminal("query", "SELECT file FROM captures WHERE false", "--columns", columns) as running:
+        running.rest()
+    assert running.words.splitlines() == ["file", "mcpspy: no rows"]
+
+
+def test_small_numbers_have_three_digits_that_count(columns: str) -> None:
+    shown = run("query", "SELECT 1234.56789::DOUBLE, 0.052668::DOUBLE, 0::DOUBLE", "--columns", columns).stdout
+    assert shown.splitlines()[1].split() == ["1234.568", "0.0527", "0.0"]
+
+
+def test_the_tables_are_listed(columns: str) -> None:
+    assert [row[0] for row in answer(columns, "SHOW TABLES")] == sorted(TABLES)
+
+
 def test_a_captured_text_does_nothing_to_the_terminal(columns: str) -> None:
     shown = run("query", "SELECT chr(27) || '[31mred' AS x", "--columns", columns).stdout
     assert "\x1b" not in shown
@@ -211,6 +249,7 @@ REFUSED = {
     "SELECT * FROM read_csv('/etc/passwd')": "Cannot access file",
     "SELECT * FROM '/etc/passwd'": "",
     "COPY captures TO '/tmp/x.csv'": "COPY does not only read",
+    "EXPLAIN ANALYZE COPY captures TO '{columns}/captures/x.parquet'": "EXPLAIN does not only read",
     "SELECT 1; SELECT 2": "there are 2 statements",
     "INSTALL httpfs": "LOAD does not only read",
     "ATTACH '/tmp/x.db'": "ATTACH does not only read",
@@ -224,7 +263,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("sql", REFUSED)
 def test_sql_reads_these_tables_and_nothing_else(sql: str, columns: str) -> None:
-    done = run("query", sql, "--columns", columns)
+    done = run("query", sql.replace("{columns}", columns.replace("'", "''")), "--columns", columns)
     assert (done.returncode, done.stdout, REFUSED[sql] in done.stderr) == (2, "", True), done.stderr
     assert done.stderr.startswith("mcpspy: the query cannot be run: ")
 
