@@ -26,13 +26,13 @@ RECIPES: Final = {
     "slowest-tools": Recipe(
         "the slowest tools of each week",
         """
-        SELECT date_trunc('week', calls.time) AS week, captures.server, calls.target AS tool, count(*) AS calls,
+        SELECT CAST(date_trunc('week', calls.time) AS DATE) AS week, captures.server, calls.target AS tool, count(*) AS calls,
                percentile_disc(0.5) WITHIN GROUP (ORDER BY calls.duration_ns) / 1e6 AS p50_ms,
                percentile_disc(0.95) WITHIN GROUP (ORDER BY calls.duration_ns) / 1e6 AS p95_ms,
                max(calls.duration_ns) / 1e6 AS max_ms
         FROM calls JOIN captures ON captures.capture_id = calls.capture_id
         WHERE calls.method = 'tools/call' AND calls.duration_ns IS NOT NULL AND calls.response_bytes IS NOT NULL
-        GROUP BY date_trunc('week', calls.time), captures.server, calls.target
+        GROUP BY CAST(date_trunc('week', calls.time) AS DATE), captures.server, calls.target
         ORDER BY week DESC, p95_ms DESC, server, tool
         """,
     ),
