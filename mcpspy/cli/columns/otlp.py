@@ -13,13 +13,14 @@ import click
 from ... import __version__
 from ...capture.store.address import STDIN
 from ...capture.store.catalog import entries, recordings
+from ...capture.store.folder import captures_folder
 from ...errors import AddressError, CaptureError, CollectorError
-from ...views.text.escape import without_logins
+from ...views.text.escape import safe_text, without_logins
 from ...views.text.units import counted
 from ..by_click.types import WhatCommand
 from ..screen import say
 from ..since import Since, select_captures_since, since_option
-from ..transcripts import CaptureSelection, select_captures, transcript_of
+from ..transcripts import DEFAULT_WHAT, CaptureSelection, select_captures, transcript_of
 from .extras import require
 from .sent import SentSpans, keys_by_capture
 
@@ -84,19 +85,30 @@ def command(
     sent = SentSpans(name)
     durations = None if no_metrics else CountedDurations(sent)
     sender = _Sender(Collector(endpoint, __version__), sent, durations, name, as_server=as_server, payloads=payloads)
-    paths = _paths(what, since)
+    since_ns = time.time_ns()
+    paths = _paths(what, since, follow=follow)
     try:
-        count = sender.send(paths, again=again) if paths else 0
-        say(f"mcpspy: {counted(count, 'span')} sent to {without_logins(name)}")
+        count = _sent_first(sender, paths, again=again, follow=follow) if paths else 0
+        if paths or not follow:
+            say(f"mcpspy: {counted(count, 'span')} sent to {without_logins(name)}")
         if follow:
-            _follow(sender)
+            _follow(sender, since_ns)
     finally:
         sender.close()
 
 
-def _paths(what: tuple[str, ...], since: Since | None) -> tuple[str, ...]:
-    """Return the paths of the captures to send; empty if there were none since then. Raises: AddressError: for rows, or `-`."""
-    selection = select_captures(what) if since is None else select_captures_since(what, since)[0]
+def _paths(what: tuple[str, ...], since: Since | None, *, follow: bool) -> tuple[str, ...]:
+    """Return the paths of the captures to send; empty if there were none since then, or none yet that `follow` waits for.
+
+    Raises: AddressError: also for rows, or `-`.
+    """
+    try:
+        selection = select_captures(what) if since is None else select_captures_since(what, since)[0]
+    except AddressError:
+        if not follow or what not in ((), (DEFAULT_WHAT,)):
+            raise
+        say(f"mcpspy: nothing has been recorded yet; waiting for the first capture in {safe_text(captures_folder())}")
+        return ()
     if selection.rows is not None:
         raise AddressError(selection.what, "spans are of whole captures; leave out the rows")
     if STDIN in selection.paths:
@@ -185,11 +197,30 @@ class _Sender:
             durations.were_sent(unsent)
 
 
-def _follow(sender: _Sender) -> None:
-    """Send what is recorded in the store, until the user ends it. A collector that is away is tried again."""
+def _sent_first(sender: _Sender, paths: tuple[str, ...], *, again: bool, follow: bool) -> int:
+    """Send what the user named; with `follow` wait for a collector that is away. Return how many spans. Raises: CollectorError."""
+    is_away = False
+    while True:
+        try:
+            return sender.send(paths, again=again)
+        except CollectorError as error:
+            if not follow or error.takes_spans:
+                raise
+            if not is_away:
+                _say_away(error)
+            is_away = True
+        time.sleep(LOOK_S)
+
+
+def _say_away(error: CollectorError | OSError) -> None:
+    words = f"{error}" if isinstance(error, CollectorError) else f"{safe_text(str(error))}."
+    say(f"mcpspy: {words} mcpspy tries again until it can.")
+
+
+def _follow(sender: _Sender, since_ns: int) -> None:
+    """Send what is recorded in the store since a moment, until the user ends it. A collector that is away is tried again."""
     states: dict[tuple[str, ...], tuple[tuple[int, bool], ...]] = {}
     is_away = False
-    since_ns = time.time_ns()
     while True:
         for recording in recordings(entries(), each_once=True):
             paths = tuple(entry.path for entry in recording.entries)
@@ -199,13 +230,17 @@ def _follow(sender: _Sender) -> None:
                 continue
             try:
                 sender.send(paths)
-            except CollectorError as error:
+            except (CollectorError, OSError) as error:  # an OSError of a full disk, too: what was sent cannot be noted
+                if isinstance(error, FileNotFoundError):
+                    continue  # the capture went away
                 if not is_away:
-                    say(f"mcpspy: {error} mcpspy tries again until it is there.")
+                    _say_away(error)
                 is_away = True
-                break
-            except (CaptureError, OSError):
-                pass  # it went away, or is no capture; another look follows when it changes
+                if isinstance(error, CollectorError) and not error.takes_spans:
+                    break
+                continue
+            except CaptureError:
+                pass  # it is no capture; another look follows when it changes
             states[paths] = state
             is_away = False
         time.sleep(LOOK_S)

@@ -1,6 +1,7 @@
 """`mcpspy otlp`, as a user calls it, against a receiver that decodes what was sent."""
 
 import os
+import socket
 import subprocess
 from pathlib import Path
 from shutil import copy
@@ -211,6 +212,38 @@ def test_what_is_recorded_later_is_followed(store: Path) -> None:
         eventually(lambda: len(receiver.spans) > count, "a span of what was recorded later")
         assert receiver.spans[-1].name == "ping"
         following.end()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def test_followed_is_also_a_store_in_which_nothing_is_recorded_yet(store: Path) -> None:
+    with receiving() as receiver, on_pipe("otlp", "-f", "--endpoint", receiver.url) as following:
+        following.wait_for("waiting for the first capture")
+        (store / "captures").mkdir(parents=True, exist_ok=True)
+        request = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+        subprocess.run([*MCPSPY, "run", "--", "cat"], input=request, timeout=DEADLINE_S, check=True, capture_output=True)
+        eventually(lambda: receiver.spans, "a span of what was recorded later")
+        following.end()
+
+
+@pytest.mark.parametrize("options", [(), ("--again",)])
+def test_a_follower_waits_for_a_collector_that_is_not_there_yet(options: tuple[str, ...], store: Path) -> None:
+    (store / "captures").mkdir(parents=True)
+    copy(CAPTURES / "time.mcpspy", store / "captures")
+    port = free_port()
+    words = ["otlp", "-f", *options, "--endpoint", f"http://127.0.0.1:{port}"]
+    with on_pipe(*words, OTEL_EXPORTER_OTLP_TIMEOUT="1") as following:
+        following.wait_for("mcpspy tries again")
+        with receiving(port) as receiver:
+            following.wait_for(" spans sent to")
+            assert receiver.spans
+            following.end()
+    assert following.words.count("tries again") == 1
 
 
 @pytest.mark.parametrize("cut", [0, 1, 16])
