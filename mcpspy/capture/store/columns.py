@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from typing import NamedTuple
 
 from .folder import home_folder
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 FILE_EXTENSION = ".parquet"
 UNDATED = "1970-01-01"
 """The date of captures without a header, and of those whose time no calendar has."""
+
+LEFT_OVER_S = 3_600
+"""A file that is written is not left alone as long as this."""
 
 _MAX_ID_LETTERS = 64
 _LAST_NS = 253_402_300_800_000_000_000
@@ -64,6 +68,17 @@ def remove_columns(folder: str, key: ColumnKey) -> None:
             os.unlink(column_path(folder, table, key))
         except (FileNotFoundError, NotADirectoryError):
             continue
+
+
+def remove_left_over(folder: str) -> None:
+    """Remove unfinished files of exports that were killed: those that nobody has written to for an hour. Raises: OSError."""
+    from glob import escape, iglob  # a tap does without it
+
+    for name in ("known.json.*", os.path.join("*", "date=*", f"*{FILE_EXTENSION}.*")):
+        for path in iglob(os.path.join(escape(folder), name)):
+            with suppress(FileNotFoundError):
+                if path.rpartition(".")[2].isdecimal() and os.stat(path).st_mtime < time.time() - LEFT_OVER_S:
+                    os.unlink(path)
 
 
 def _digest(text: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...capture.store.address import STDIN
+from ...capture.store.columns import remove_left_over
 from ...capture.store.folder import EXTENSION
 from ...errors import AddressError
 from ...views.text.escape import safe_text
@@ -59,7 +60,9 @@ def command(what: tuple[str, ...], output: str, *, payloads: bool, since: Since 
         paths += _selected(others, since).paths
     elif since is not None:
         raise click.UsageError("--since cannot be combined with folders; name captures, or leave out WHAT.")
-    _report(update(dict.fromkeys(paths), output, payloads=payloads), output)
+    updated = update(dict.fromkeys(paths), output, payloads=payloads)
+    remove_left_over(output)
+    _report(updated, output)
 
 
 def _selected(what: tuple[str, ...], since: Since | None) -> CaptureSelection:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...capture.store.catalog import capture_paths
-from ...capture.store.columns import columns_folder
+from ...capture.store.columns import columns_folder, remove_left_over
 from ...errors import AddressError
 from ...views.text.escape import safe_text
 from ...views.text.units import counted
@@ -155,6 +155,7 @@ def _store_columns() -> str:
 
     updated = update(paths, folder, forgets_others=True)
     remove_gone(folder, updated.keys)
+    remove_left_over(folder)
     if updated.written:
         say(f"mcpspy: {counted(updated.written, 'new or changed capture')} read")
     return folder

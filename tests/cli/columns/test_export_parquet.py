@@ -147,6 +147,19 @@ def test_a_killed_export_leaves_whole_files_alone(tmp_path: Path) -> None:
     assert len(rows_of(folder, "captures")) == len(NAMES) >= len(some) > 0
 
 
+def test_what_a_killed_export_left_unfinished_is_removed_an_hour_later(tmp_path: Path) -> None:
+    columns = tmp_path / "columns"
+    run("export", "parquet", str(CAPTURES / "time.mcpspy"), "-o", str(columns))
+    (whole,) = columns.glob("calls/*/*.parquet")
+    old, new, other = (whole.with_name(f"{whole.name}.{end}") for end in ("123", "124", "bak"))
+    for path in (old, new, other):
+        path.touch()
+    for path in (old, other, whole):
+        os.utime(path, (0, 0))
+    run("export", "parquet", str(CAPTURES / "time.mcpspy"), "-o", str(columns))
+    assert {path.name for path in whole.parent.iterdir()} == {whole.name, new.name, other.name}
+
+
 def test_payloads_are_written_only_on_request(tmp_path: Path) -> None:
     exported(CAPTURES / "time.mcpspy", tmp_path / "without")
     assert "payload" not in rows_of(tmp_path / "without", "messages")[0]
