@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .update import Updated
 
 MAX_NAMED = 5
-"""So many files that cannot be read are named."""
+"""So many files that cannot be read are named, and so many that are left out."""
 
 
 @click.command("parquet", cls=WhatCommand)
@@ -60,7 +60,7 @@ def command(what: tuple[str, ...], output: str, *, payloads: bool, since: Since 
         paths += _selected(others, since).paths
     elif since is not None:
         raise click.UsageError("--since cannot be combined with folders; name captures, or leave out WHAT.")
-    updated = update(dict.fromkeys(paths), output, payloads=payloads)
+    updated = update(sorted(set(paths), key=_longest_first), output, payloads=payloads)
     remove_left_over(output)
     _report(updated, output)
 
@@ -75,15 +75,19 @@ def _selected(what: tuple[str, ...], since: Since | None) -> CaptureSelection:
     return selection
 
 
+def _longest_first(path: str) -> tuple[int, str]:
+    """Return the place of a file: of several with the same capture the longest counts, as in a Spark job."""
+    return -os.path.getsize(path) if os.path.isfile(path) else 0, path
+
+
 def _captures_in(folder: str) -> Iterator[str]:
-    """Yield the captures in a folder and below it, in the order of their names. Raises: AddressError: if there is none."""
+    """Yield the captures in a folder and below it, without FIFOs, which have to be named. Raises: AddressError: if there is none."""
     found = False
-    for parent, folders, names in os.walk(folder):
-        folders.sort()
-        for name in sorted(names):
-            if name.endswith(EXTENSION):
+    for parent, _, names in os.walk(folder):
+        for path in (os.path.join(parent, name) for name in names if name.endswith(EXTENSION)):
+            if os.path.isfile(path) or not os.path.exists(path):
                 found = True
-                yield os.path.join(parent, name)
+                yield path
     if not found:
         raise AddressError(folder, f"there is no capture in this folder; their names end with {EXTENSION}")
 
@@ -98,5 +102,9 @@ def _report(updated: Updated, output: str) -> None:
         )
     for path, other in updated.repeated[:MAX_NAMED]:
         say(f"mcpspy: {safe_text(path)} is left out: it is the same capture as {safe_text(other)}")
+    if len(updated.repeated) > MAX_NAMED:
+        say(
+            f"mcpspy: {counted(len(updated.repeated) - MAX_NAMED, 'more file')} left out: their captures are in other files too"
+        )
     unchanged = f", {updated.unchanged:,} unchanged" if updated.unchanged else ""
     say(f"mcpspy: {safe_text(output)}: {counted(updated.written, 'capture')} written{unchanged}")

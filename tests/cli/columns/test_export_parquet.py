@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from shutil import copy, rmtree
 from typing import Any
@@ -307,3 +308,20 @@ def test_the_same_capture_in_two_files_is_written_once(tmp_path: Path) -> None:
     done = run("export", "parquet", str(tmp_path), "-o", str(tmp_path / "columns"))
     assert "b.mcpspy is left out: it is the same capture as" in done.stderr
     assert len(rows_of(tmp_path / "columns", "captures")) == 1
+
+
+def test_of_several_files_with_one_capture_the_longest_is_written(tmp_path: Path) -> None:
+    whole = (CAPTURES / "time.mcpspy").read_bytes()
+    for number in range(8):
+        (tmp_path / f"{number}.mcpspy").write_bytes(whole if number == 6 else whole[: len(whole) // 2])
+    done = run("export", "parquet", str(tmp_path), "-o", str(tmp_path / "columns"))
+    assert [(row["file"], row["complete"]) for row in rows_of(tmp_path / "columns", "captures")] == [("6.mcpspy", True)]
+    assert "mcpspy: 2 more files left out" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such files")
+def test_a_fifo_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
+    copy(CAPTURES / "time.mcpspy", tmp_path)
+    os.mkfifo(tmp_path / "fifo.mcpspy")
+    done = run("export", "parquet", str(tmp_path), "-o", str(tmp_path / "columns"))
+    assert (done.returncode, len(rows_of(tmp_path / "columns", "captures"))) == (0, 1)
