@@ -12,7 +12,7 @@ import click
 
 from ... import __version__
 from ...capture.store.address import STDIN
-from ...capture.store.catalog import entries, recordings
+from ...capture.store.catalog import CatalogEntry, entries, recordings
 from ...capture.store.folder import captures_folder
 from ...errors import AddressError, CaptureError, CollectorError
 from ...views.text.escape import safe_text, without_logins
@@ -222,14 +222,17 @@ def _follow(sender: _Sender, since_ns: int) -> None:
     states: dict[tuple[str, ...], tuple[tuple[int, bool], ...]] = {}
     is_away = False
     while True:
-        for recording in recordings(entries(), each_once=True):
+        captures = entries()
+        models = _models_beside(captures)
+        for recording in recordings(captures, each_once=True):
             paths = tuple(entry.path for entry in recording.entries)
             state = tuple((entry.size_bytes, entry.live) for entry in recording.entries)
             is_recent = max(entry.begin_ns + entry.last_ns for entry in recording.entries) >= since_ns
             if states.get(paths) == state or not (is_recent or paths in states):
                 continue
             try:
-                sender.send(paths)
+                beside = (model for path in paths for model in models.get(path, ()))
+                sender.send(tuple(dict.fromkeys((*paths, *beside))))
             except (CollectorError, OSError) as error:  # an OSError of a full disk, too: what was sent cannot be noted
                 if isinstance(error, FileNotFoundError):
                     continue  # the capture went away
@@ -244,3 +247,14 @@ def _follow(sender: _Sender, since_ns: int) -> None:
             states[paths] = state
             is_away = False
         time.sleep(LOOK_S)
+
+
+def _models_beside(captures: list[CatalogEntry]) -> dict[str, list[str]]:
+    """Return the captures of models by the capture of each server in the same recordings: a model may have wanted its calls."""
+    beside: dict[str, list[str]] = {}
+    for recording in recordings(captures) if any(entry.is_model for entry in captures) else ():
+        models = [entry.path for entry in recording.entries if entry.is_model]
+        for entry in recording.entries:
+            if not entry.is_model:
+                beside.setdefault(entry.path, []).extend(models)
+    return beside

@@ -1,8 +1,10 @@
 """`mcpspy otlp`, as a user calls it, against a receiver that decodes what was sent."""
 
+import json
 import os
 import socket
 import subprocess
+import time
 from pathlib import Path
 from shutil import copy
 
@@ -229,6 +231,32 @@ def test_followed_is_also_a_store_in_which_nothing_is_recorded_yet(store: Path) 
         subprocess.run([*MCPSPY, "run", "--", "cat"], input=request, timeout=DEADLINE_S, check=True, capture_output=True)
         eventually(lambda: receiver.spans, "a span of what was recorded later")
         following.end()
+
+
+def recorded_now(path: Path) -> bytes:
+    """Return a capture as if it had just been recorded."""
+    first, _, rest = path.read_bytes().partition(b"\n")
+    header = json.loads(first) | {"wall_ns": time.time_ns()}
+    header.pop("crc")
+    return json.dumps(header, separators=(",", ":")).encode() + b"\n" + rest
+
+
+def test_followed_calls_that_a_model_wanted_are_children_of_its_run(store: Path) -> None:
+    (store / "captures").mkdir(parents=True)
+    with receiving() as receiver, on_pipe("otlp", "-f", "--endpoint", receiver.url) as following:
+        following.wait_for("waiting for the first capture")
+        for name in ("agent-model", "agent-weather"):
+            part = store / "captures" / f"{name}.part"
+            part.write_bytes(recorded_now(CAPTURES / f"{name}.mcpspy"))
+            part.rename(part.with_suffix(".mcpspy"))
+        eventually(lambda: any(span.name.startswith("tools/call") for span in receiver.spans), "a call")
+        eventually(lambda: any(span.name == "invoke_agent" for span in receiver.spans), "a run")
+        following.end()
+    ids = {span.span_id for span in receiver.spans}
+    assert len(ids) == len(receiver.spans)
+    calls = [span for span in receiver.spans if span.name.startswith("tools/call")]
+    runs = {span.span_id: span.trace_id for span in receiver.spans if span.name == "invoke_agent"}
+    assert all(runs[span.parent_span_id] == span.trace_id for span in calls)
 
 
 @pytest.mark.parametrize("options", [(), ("--again",)])
