@@ -22,7 +22,7 @@ from tests.cli.terminal import MCPSPY, run
 from tests.columns.reading import rows_of
 from tests.deadlines import DEADLINE_S, eventually
 from tests.sharing.hiding import lines as written
-from tests.transcript.dialogue import result
+from tests.transcript.dialogue import request, result
 from tests.views.scenes import call, opened, refused
 
 CAPTURES = Path(__file__).parents[3] / "captures"
@@ -187,6 +187,16 @@ def test_a_secret_that_a_later_message_gives_away_is_replaced_in_earlier_texts(t
     (tmp_path / "x.mcpspy").write_bytes(written(scene.records))
     exported(tmp_path / "x.mcpspy", tmp_path / "columns")
     assert "tr0ub4dor" not in everything_in(tmp_path / "columns")
+
+
+def test_a_secret_in_a_method_or_a_revision_is_replaced(tmp_path: Path) -> None:
+    meta = {"_meta": {"io.modelcontextprotocol/protocolVersion": TOKEN}}
+    scene = opened("weather").client(request(1, f"login/{TOKEN}", meta)).server(result(1)).closes()
+    (tmp_path / "x.mcpspy").write_bytes(written(scene.records))
+    exported(tmp_path / "x.mcpspy", tmp_path / "columns")
+    assert TOKEN not in everything_in(tmp_path / "columns")
+    (call_row,) = rows_of(tmp_path / "columns", "calls")
+    assert str(call_row["method"]).startswith("login/redacted-")
 
 
 def test_a_secret_of_the_environment_and_one_of_the_command_are_replaced(
