@@ -88,7 +88,8 @@ class Database:
 
     def write(self, sql: str, path: str) -> None:
         """Run a statement that reads, and write its result to a Parquet file. Raises: QueryError, OSError."""
-        import pyarrow.parquet as pq  # takes a sixth of the start; other queries do without it
+        import pyarrow as pa  # takes a sixth of the start; other queries do without it
+        import pyarrow.parquet as pq
 
         statement = self._statement(sql)
         try:
@@ -98,6 +99,8 @@ class Database:
                     writer.write_batch(batch)
         except duckdb.Error as error:
             raise QueryError(_reason(error)) from error
+        except pa.ArrowNotImplementedError as error:
+            raise QueryError(f"Parquet has no such type: {error}") from error
 
     def _statement(self, sql: str) -> duckdb.Statement:
         """Read a statement, and make the views that it may need. Raises: QueryError: if it does not only read."""

@@ -174,6 +174,11 @@ def test_no_row_of_a_long_answer_is_lost(format: str, columns: str) -> None:
     assert [int(line) for line in done.stdout.splitlines()[1:]] == list(range(25_000))
 
 
+def test_a_type_that_parquet_does_not_have_is_named(columns: str, tmp_path: Path) -> None:
+    done = run("query", "SELECT INTERVAL 3 DAY", "--columns", columns, "--format", "parquet", "-o", str(tmp_path / "x"))
+    assert (done.returncode, "Parquet has no such type: " in done.stderr, "interval" in done.stderr) == (2, True, True)
+
+
 WIDE = "SELECT repeat('long ', 40) AS text, 'short' AS word, now() AS time, 1234567890123 AS number"
 
 
