@@ -9,7 +9,7 @@ from ..transcript.llm.agent_runs import AgentRun, agent_runs
 from ..transcript.llm.model_call import ModelCall
 from ..transcript.llm.tool_trips import tool_trips
 from ..transcript.model import CaptureInfo, Outcome, Transcript
-from .span import Attributes, TelemetrySpan, TraceContext, own_context
+from .span import LARGEST, Attributes, TelemetrySpan, TraceContext, own_context
 
 PROVIDERS: Final = {"chat": "openai", "responses": "openai", "messages": "anthropic"}
 """By its API, whose provider may be another one that speaks it."""
@@ -76,7 +76,7 @@ class ModelSpans:
                 "gen_ai.usage.input_tokens": answer.usage.input_tokens,
                 "gen_ai.usage.output_tokens": answer.usage.output_tokens,
             }
-            attributes |= {name: count for name, count in usage.items() if count is not None}
+            attributes |= {name: min(count, LARGEST) for name, count in usage.items() if count is not None}
             if answer.finish:
                 attributes["gen_ai.response.finish_reasons"] = [answer.finish]
         error = None

@@ -11,7 +11,7 @@ from ..transcript.findings.timeout_signs import is_timeout
 from ..transcript.model import CaptureInfo, Exchange, Outcome, Transcript
 from ..views.json.rows import failure_object
 from ..wire.json_spans import Slice, members, string
-from .span import Attributes, SpanEvent, TelemetrySpan, TraceContext, own_context, trace_context
+from .span import Attributes, SpanEvent, TelemetrySpan, TraceContext, own_context, sendable, trace_context
 
 TOOL_ERROR: Final = "tool_error"
 TIMEOUT: Final = "timeout"
@@ -85,9 +85,9 @@ class OperationSpans:
 
     def _payloads(self, row: Exchange, payload: Callable[[bytes], str]) -> Attributes:
         arguments = members(members(row.request.raw).get("params", b"")).get("arguments", b"")
-        attributes: Attributes = {"gen_ai.tool.call.arguments": payload(bytes(arguments))} if arguments else {}
+        attributes: Attributes = {"gen_ai.tool.call.arguments": sendable(payload(bytes(arguments)))} if arguments else {}
         if row.response is not None and (result := members(row.response.raw).get("result", b"")):
-            attributes["gen_ai.tool.call.result"] = payload(bytes(result))
+            attributes["gen_ai.tool.call.result"] = sendable(payload(bytes(result)))
         return attributes
 
 

@@ -15,7 +15,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
 from .durations import BUCKETS_S, DurationSeries, DurationSums
-from .span import TelemetrySpan, TraceContext
+from .span import LARGEST, TelemetrySpan, TraceContext
 
 _INSTANCE: Final = "service.instance.id"
 
@@ -50,12 +50,12 @@ class Collector:
             parent=None if span.parent is None else _context(span.parent, is_remote=True),
             resource=self._resource,
             attributes=span.attributes,
-            events=[Event(event.name, event.attributes, event.at_ns) for event in span.events],
+            events=[Event(event.name, event.attributes, _time_ns(event.at_ns)) for event in span.events],
             links=[Link(_context(link, is_remote=True)) for link in span.links],
             kind=SpanKind.SERVER if span.is_server else SpanKind.CLIENT,
             status=Status() if span.error is None else Status(StatusCode.ERROR, span.error or None),
-            start_time=span.began_ns,
-            end_time=span.ended_ns,
+            start_time=_time_ns(span.began_ns),
+            end_time=_time_ns(span.ended_ns),
             instrumentation_scope=self._scope,
         )
 
@@ -83,6 +83,11 @@ def _point(series: DurationSeries, sums: DurationSums) -> export.HistogramDataPo
         min=series.least_ns / 1e9,
         max=series.most_ns / 1e9,
     )
+
+
+def _time_ns(unix_ns: int) -> int:
+    """Return the nearest time that a span can have."""
+    return max(0, min(LARGEST, unix_ns))
 
 
 def _context(context: TraceContext, *, is_remote: bool) -> SpanContext:

@@ -5,7 +5,7 @@ Source: OpenTelemetry semantic conventions for generative AI, MCP; W3C Trace Con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Final, TypeAlias
@@ -14,6 +14,12 @@ from ..lazy_pattern import lazy_pattern
 
 AttributeValue: TypeAlias = str | int | float | bool | list[str]
 Attributes: TypeAlias = dict[str, AttributeValue]
+
+LARGEST: Final = 2**63 - 1
+"""The largest number that a span can have."""
+
+MAX_TEXT: Final = 1 << 16
+"""A text is cut at so many characters: collectors refuse requests that are too large."""
 
 _traceparent = lazy_pattern(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _INVALID_VERSION: Final = "ff"
@@ -62,11 +68,31 @@ class TelemetrySpan:
         return f"{self.context.span_id:016x}"
 
 
-def masked_spans(spans: Sequence[TelemetrySpan], mask: Callable[[list[str | None]], list[str | None]]) -> list[TelemetrySpan]:
-    """Replace the captured texts of spans by those that `mask` returns for them. Ids stay as they are."""
-    texts = list(dict.fromkeys(text for span in spans for text in _texts(span)))
-    new = {old: text for old, text in zip(texts, mask([*texts]), strict=True) if text is not None and text != old}
+TextsMask: TypeAlias = Callable[[list[str | None]], list[str | None]]
+
+
+def masked_spans(spans: Sequence[TelemetrySpan], mask: TextsMask) -> list[TelemetrySpan]:
+    """Replace the captured texts of spans by those that `mask` returns for them, as far as they can be sent. Ids stay as they are."""
+    new = _new_texts((text for span in spans for text in _texts(span)), mask)
     return [_with_texts(span, new) for span in spans] if new else list(spans)
+
+
+def masked_attributes(attributes: Attributes, mask: TextsMask) -> Attributes:
+    """Replace captured texts in attributes in the same way."""
+    return _new_values(attributes, _new_texts(_texts_in(attributes), mask))
+
+
+def sendable(text: str) -> str:
+    """Cut a long text, and replace halves of characters, with which a whole batch would be refused."""
+    short = text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
+    return short if short.isascii() else short.encode("utf-8", "replace").decode()
+
+
+def _new_texts(texts: Iterable[str], mask: TextsMask) -> dict[str, str]:
+    """Return what takes the place of texts, without those that stay."""
+    known = list(dict.fromkeys(texts))
+    masked = (sendable(old if text is None else text) for old, text in zip(known, mask([*known]), strict=True))
+    return {old: text for old, text in zip(known, masked, strict=True) if text != old}
 
 
 def _texts(span: TelemetrySpan) -> Iterator[str]:
@@ -74,11 +100,15 @@ def _texts(span: TelemetrySpan) -> Iterator[str]:
     if span.error is not None:
         yield span.error
     for attributes in (span.attributes, *(event.attributes for event in span.events)):
-        for value in attributes.values():
-            if isinstance(value, str):
-                yield value
-            elif isinstance(value, list):
-                yield from value
+        yield from _texts_in(attributes)
+
+
+def _texts_in(attributes: Attributes) -> Iterator[str]:
+    for value in attributes.values():
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            yield from value
 
 
 def _with_texts(span: TelemetrySpan, new: dict[str, str]) -> TelemetrySpan:

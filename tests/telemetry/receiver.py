@@ -12,17 +12,22 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
 
 class Receiver:
-    """The spans and metrics that were received so far. `refuses` has it answer 400, `has_no_metrics` answer those with 405."""
+    """The spans and metrics that were received so far, and how many requests had spans.
+
+    `refuses` has it answer 400, `has_no_metrics` answer those with 405.
+    """
 
     def __init__(self) -> None:
         self.spans: list[Any] = []
         self.metrics: list[Any] = []
+        self.requests = 0
         self.refuses = False
         self.has_no_metrics = False
         self.url = ""
 
     def take(self, path: str, body: bytes) -> None:
         if path == "/v1/traces":
+            self.requests += 1
             traces = ExportTraceServiceRequest.FromString(body)
             self.spans += [span for resource in traces.resource_spans for scope in resource.scope_spans for span in scope.spans]
         else:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -38,6 +38,9 @@ PACKAGES: Final = {
 }
 DEFAULT_ENDPOINT: Final = "http://localhost:4318"
 BATCH_SPANS: Final = 512
+BATCH_LETTERS: Final = 2_000_000
+"""So many letters in attributes end a batch: collectors refuse requests that are too large."""
+
 LOOK_S: Final = 2.0
 """The seconds between two looks at the store."""
 
@@ -154,13 +157,13 @@ class _Sender:
             mask.learned(transcript)
         spans = (span for span in self._spans(transcript, mask) if span.key not in known)
         count = 0
-        while batch := masked_spans(list(islice(spans, BATCH_SPANS)), mask.texts):
+        for batch in (masked_spans(some, mask.texts) for some in _batches(spans)):
             if not self._collector.send(batch):
                 raise CollectorError(self._name)
             self._note("operation", batch, [span for span in batch if span.is_operation])
             count += len(batch)
         if self._durations is not None:
-            self._send_durations(transcript, known, self._durations)
+            self._send_durations(transcript, known, self._durations, mask)
         return count
 
     def _known(self, transcript: Transcript) -> set[str]:
@@ -183,11 +186,17 @@ class _Sender:
         payload = mask.payload if self._payloads else None
         yield from OperationSpans(transcript, models.parents, as_server=self._as_server, payload=payload).spans()
 
-    def _send_durations(self, transcript: Transcript, known: set[str], durations: CountedDurations) -> None:
+    def _send_durations(self, transcript: Transcript, known: set[str], durations: CountedDurations, mask: ShareMask) -> None:
         """Count the sessions that are over, and send all sums that the collector may not have. Raises: CollectorError; OSError."""
         from ...telemetry.sessions import session_times
+        from ...telemetry.span import masked_attributes
 
-        sessions = [session for session in session_times(transcript, as_server=self._as_server) if session.key not in known]
+        times = session_times(transcript, as_server=self._as_server)
+        sessions = [
+            replace(session, attributes=masked_attributes(session.attributes, mask.texts))
+            for session in times
+            if session.key not in known
+        ]
         if sessions:
             self._note("session", sessions, sessions)
         unsent = durations.unsent()
@@ -195,6 +204,20 @@ class _Sender:
             if not self._collector.send_durations(unsent.sums, unsent.instance):
                 raise CollectorError(self._name, takes_spans=True)
             durations.were_sent(unsent)
+
+
+def _batches(spans: Iterable[TelemetrySpan]) -> Iterator[list[TelemetrySpan]]:
+    """Yield spans in batches, which have few if their texts are long."""
+    batch: list[TelemetrySpan] = []
+    letters = 0
+    for span in spans:
+        batch.append(span)
+        letters += sum(len(value) for value in span.attributes.values() if isinstance(value, str))
+        if len(batch) == BATCH_SPANS or letters >= BATCH_LETTERS:
+            yield batch
+            batch, letters = [], 0
+    if batch:
+        yield batch
 
 
 def _sent_first(sender: _Sender, paths: tuple[str, ...], *, again: bool, follow: bool) -> int:
