@@ -148,13 +148,13 @@ class _Sender:
         from ...telemetry.span import masked_spans
         from .masks import ShareMask
 
-        transcript, _ = transcript_of(CaptureSelection(paths=paths), keeps_noise=False)
-        known = set() if again else self._known(transcript)
         mask = ShareMask()
         if self._payloads:
             mask.learn_files(*paths)
-        else:
-            mask.learned(transcript)
+        selection = CaptureSelection(paths=paths)
+        transcript, _ = transcript_of(selection, keeps_noise=False, packs_rows=True, watchers=mask.watchers)
+        mask.learned(transcript)
+        known = set() if again else self._known(transcript)
         spans = (span for span in self._spans(transcript, mask) if span.key not in known)
         count = 0
         for batch in (masked_spans(some, mask.texts) for some in _batches(spans)):
