@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -12,7 +13,7 @@ import click
 
 from ... import __version__
 from ...capture.store.address import STDIN
-from ...capture.store.catalog import CatalogEntry, entries, recordings
+from ...capture.store.catalog import CatalogEntry, Recording, entries, recordings
 from ...capture.store.folder import captures_folder
 from ...errors import AddressError, CaptureError, CollectorError
 from ...views.text.escape import safe_text, without_logins
@@ -90,8 +91,9 @@ def command(
     sender = _Sender(Collector(endpoint, __version__), sent, durations, name, as_server=as_server, payloads=payloads)
     since_ns = time.time_ns()
     paths = _paths(what, since, follow=follow)
+    groups = [paths] if what or since is None else _groups(paths)
     try:
-        count = _sent_first(sender, paths, again=again, follow=follow) if paths else 0
+        count = _sent_first(sender, groups, again=again, follow=follow) if paths else 0
         if paths or not follow:
             say(f"mcpspy: {counted(count, 'span')} sent to {without_logins(name)}")
         if follow:
@@ -220,19 +222,21 @@ def _batches(spans: Iterable[TelemetrySpan]) -> Iterator[list[TelemetrySpan]]:
         yield batch
 
 
-def _sent_first(sender: _Sender, paths: tuple[str, ...], *, again: bool, follow: bool) -> int:
+def _sent_first(sender: _Sender, groups: Iterable[tuple[str, ...]], *, again: bool, follow: bool) -> int:
     """Send what the user named; with `follow` wait for a collector that is away. Return how many spans. Raises: CollectorError."""
-    is_away = False
-    while True:
+    waiting, count, is_away = deque(groups), 0, False
+    while waiting:
         try:
-            return sender.send(paths, again=again)
+            count += sender.send(waiting[0], again=again)
+            waiting.popleft()
         except CollectorError as error:
             if not follow or error.takes_spans:
                 raise
             if not is_away:
                 _say_away(error)
             is_away = True
-        time.sleep(LOOK_S)
+            time.sleep(LOOK_S)
+    return count
 
 
 def _say_away(error: CollectorError | OSError) -> None:
@@ -245,17 +249,14 @@ def _follow(sender: _Sender, since_ns: int) -> None:
     states: dict[tuple[str, ...], tuple[tuple[int, bool], ...]] = {}
     is_away = False
     while True:
-        captures = entries()
-        models = _models_beside(captures)
-        for recording in recordings(captures, each_once=True):
+        for recording, together in _recordings_with_models(entries()):
             paths = tuple(entry.path for entry in recording.entries)
             state = tuple((entry.size_bytes, entry.live) for entry in recording.entries)
             is_recent = max(entry.begin_ns + entry.last_ns for entry in recording.entries) >= since_ns
             if states.get(paths) == state or not (is_recent or paths in states):
                 continue
             try:
-                beside = (model for path in paths for model in models.get(path, ()))
-                sender.send(tuple(dict.fromkeys((*paths, *beside))))
+                sender.send(together)
             except (CollectorError, OSError) as error:  # an OSError of a full disk, too: what was sent cannot be noted
                 if isinstance(error, FileNotFoundError):
                     continue  # the capture went away
@@ -272,12 +273,20 @@ def _follow(sender: _Sender, since_ns: int) -> None:
         time.sleep(LOOK_S)
 
 
-def _models_beside(captures: list[CatalogEntry]) -> dict[str, list[str]]:
-    """Return the captures of models by the capture of each server in the same recordings: a model may have wanted its calls."""
-    beside: dict[str, list[str]] = {}
+def _groups(paths: Iterable[str]) -> list[tuple[str, ...]]:
+    """Divide captures of the store into those that are sent together, the oldest first: all of them may not fit in memory."""
+    selected = set(paths)
+    return [together for _, together in _recordings_with_models(entry for entry in entries() if entry.path in selected)][::-1]
+
+
+def _recordings_with_models(captures: Iterable[CatalogEntry]) -> Iterator[tuple[Recording, tuple[str, ...]]]:
+    """Yield recordings, each capture in one of them, and paths: of their captures, and of models that may have wanted their calls."""
+    captures = list(captures)
+    models: dict[str, list[str]] = {}
     for recording in recordings(captures) if any(entry.is_model for entry in captures) else ():
-        models = [entry.path for entry in recording.entries if entry.is_model]
         for entry in recording.entries:
             if not entry.is_model:
-                beside.setdefault(entry.path, []).extend(models)
-    return beside
+                models.setdefault(entry.path, []).extend(other.path for other in recording.entries if other.is_model)
+    for recording in recordings(captures, each_once=True):
+        paths = [entry.path for entry in recording.entries]
+        yield recording, tuple(dict.fromkeys((*paths, *(model for path in paths for model in models.get(path, ())))))

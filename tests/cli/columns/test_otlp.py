@@ -284,3 +284,17 @@ def test_a_torn_note_of_what_was_sent_loses_no_span(cut: int, store: Path) -> No
         sent(receiver, EVERYTHING)
         assert len(receiver.spans) == before + (1 if cut == 0 else 2)
         assert "0 spans sent" in sent(receiver, EVERYTHING)
+
+
+def test_recordings_since_a_moment_are_sent_one_after_another_with_the_captures_of_models(store: Path) -> None:
+    (store / "captures").mkdir(parents=True)
+    for name in ("agent-model", "agent-weather", "time"):
+        (store / "captures" / f"{name}.mcpspy").write_bytes(recorded_now(CAPTURES / f"{name}.mcpspy"))
+    with receiving() as receiver:
+        said = sent(receiver, "--since", "1h")
+    assert f"{len({span.span_id for span in receiver.spans})} spans sent" in said
+    assert receiver.requests > 1
+    runs = {span.span_id for span in receiver.spans if span.name == "invoke_agent"}
+    calls = {span.name: span.parent_span_id for span in receiver.spans if span.name.startswith("tools/call")}
+    assert len(calls) > 2
+    assert {calls["tools/call get_weather"]} == runs
