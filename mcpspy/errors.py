@@ -165,19 +165,29 @@ class MissingExtraError(McpspyError):
 
 
 class CollectorError(McpspyError):
-    """A collector that cannot be reached, or refuses what is sent; `name` is its URL. `takes_spans` says that it takes those."""
+    """A collector that cannot be reached, or refuses what is sent; `name` is its URL. `takes_spans` says that it takes those.
+
+    `status` is the HTTP status of its answer; None if there was none.
+    """
 
     exit_status = 4
 
-    def __init__(self, name: str, *, takes_spans: bool = False) -> None:
+    def __init__(self, name: str, status: int | None = None, *, takes_spans: bool = False) -> None:
         super().__init__(name)
         self.name = name
+        self.status = status
         self.takes_spans = takes_spans
 
     def __str__(self) -> str:
+        answer = "" if self.status is None else f" (HTTP status {self.status})"
+        if self.status in (401, 403):
+            return f"the collector at {self.name} wants credentials{answer}; give them in OTEL_EXPORTER_OTLP_HEADERS."
         if self.takes_spans:
-            return f"the collector at {self.name} takes spans, but no metrics; add --no-metrics if it has none."
-        return f"the collector at {self.name} does not take spans; start it, or name another with --endpoint."
+            return f"the collector at {self.name} takes spans, but no metrics{answer}; add --no-metrics if it has none."
+        advice = "name another with --endpoint" if self.status else "start it, or name another with --endpoint"
+        if self.name.rstrip("/").endswith("/v1/traces"):
+            advice = "give --endpoint without /v1/traces"
+        return f"the collector at {self.name} does not take spans{answer}; {advice}."
 
 
 class SqlError(McpspyError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,10 +15,24 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
+from ..lazy_pattern import lazy_pattern
 from .durations import BUCKETS_S, DurationSeries, DurationSums
 from .span import LARGEST, TelemetrySpan, TraceContext
 
 _INSTANCE: Final = "service.instance.id"
+_refused = lazy_pattern(r"code: (\d{3}),").search
+
+
+class _RefusalStatus(logging.Handler):
+    """The HTTP status with which a collector refused what was sent last: the exporter says it in its log only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.status: int | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        found = _refused(record.getMessage())
+        self.status = None if found is None else int(found[1])
 
 
 class Collector:
@@ -29,6 +44,15 @@ class Collector:
         self._metrics = OTLPMetricExporter(endpoint=None if base is None else f"{base}/v1/metrics")
         self._resource = Resource.create()
         self._scope = InstrumentationScope("mcpspy", version)
+        self._refusal = _RefusalStatus()
+        log = logging.getLogger("opentelemetry")
+        log.propagate = False  # its errors are reported by those who send
+        log.addHandler(self._refusal)
+
+    @property
+    def refusal_status(self) -> int | None:
+        """The HTTP status with which the collector refused what was sent last; None if it could not be reached."""
+        return self._refusal.status
 
     def send(self, spans: Sequence[TelemetrySpan]) -> bool:
         """Send spans, and return whether the collector has taken them."""

@@ -14,7 +14,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 class Receiver:
     """The spans and metrics that were received so far, and how many requests had spans.
 
-    `refuses` has it answer 400, `has_no_metrics` answer those with 405.
+    `refuses` has it answer with `status`, `has_no_metrics` answer those with 405.
     """
 
     def __init__(self) -> None:
@@ -22,6 +22,7 @@ class Receiver:
         self.metrics: list[Any] = []
         self.requests = 0
         self.refuses = False
+        self.status = 400
         self.has_no_metrics = False
         self.url = ""
 
@@ -55,7 +56,9 @@ def receiving(port: int = 0) -> Iterator[Receiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            status = 400 if receiver.refuses else 405 if receiver.has_no_metrics and self.path == "/v1/metrics" else 200
+            status = (
+                receiver.status if receiver.refuses else 405 if receiver.has_no_metrics and self.path == "/v1/metrics" else 200
+            )
             if status == 200:
                 receiver.take(self.path, body)
             self.send_response(status)

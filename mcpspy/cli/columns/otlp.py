@@ -79,9 +79,6 @@ def command(
     require("mcpspy otlp", *PACKAGES, packages=PACKAGES)
     if endpoint is not None and not endpoint.startswith(("http://", "https://")):
         raise click.UsageError("--endpoint takes a URL with http:// or https://, as in --endpoint http://localhost:4318.")
-    import logging
-
-    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # we say it ourselves, once
     from ...telemetry.sending import Collector
     from .counted import CountedDurations
 
@@ -161,7 +158,7 @@ class _Sender:
         count = 0
         for batch in (masked_spans(some, mask.texts) for some in _batches(spans)):
             if not self._collector.send(batch):
-                raise CollectorError(self._name)
+                raise CollectorError(self._name, self._collector.refusal_status)
             self._note("operation", batch, [span for span in batch if span.is_operation])
             count += len(batch)
         if self._durations is not None:
@@ -204,7 +201,7 @@ class _Sender:
         unsent = durations.unsent()
         if unsent is not None:
             if not self._collector.send_durations(unsent.sums, unsent.instance):
-                raise CollectorError(self._name, takes_spans=True)
+                raise CollectorError(self._name, self._collector.refusal_status, takes_spans=True)
             durations.were_sent(unsent)
 
 

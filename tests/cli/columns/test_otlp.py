@@ -159,11 +159,26 @@ def test_a_collector_that_refuses_gets_the_same_spans_later() -> None:
     assert receiver.spans
 
 
+@pytest.mark.parametrize(
+    ("status", "path", "words"),
+    [
+        (400, "", "does not take spans (HTTP status 400); name another with --endpoint."),
+        (401, "", "wants credentials (HTTP status 401); give them in OTEL_EXPORTER_OTLP_HEADERS."),
+        (404, "/v1/traces", "does not take spans (HTTP status 404); give --endpoint without /v1/traces."),
+    ],
+)
+def test_a_collector_that_refuses_is_reported_with_its_answer(status: int, path: str, words: str) -> None:
+    with receiving() as receiver:
+        receiver.refuses, receiver.status = True, status
+        done = run("otlp", str(CAPTURES / "time.mcpspy"), "--endpoint", f"{receiver.url}{path}")
+    assert (done.returncode, done.stderr) == (4, f"mcpspy: the collector at {receiver.url}{path} {words}\n")
+
+
 def test_a_collector_without_metrics_is_named_with_the_option_for_it() -> None:
     with receiving() as receiver:
         receiver.has_no_metrics = True
         done = run("otlp", EVERYTHING, "--endpoint", receiver.url)
-        assert (done.returncode, "takes spans, but no metrics; add --no-metrics" in done.stderr) == (4, True)
+        assert (done.returncode, "takes spans, but no metrics (HTTP status 405); add --no-metrics" in done.stderr) == (4, True)
         assert receiver.spans
         assert "0 spans sent" in sent(receiver, EVERYTHING, "--no-metrics")
 
