@@ -44,6 +44,7 @@ NEXT = {
     "export parquet time.mcpspy": "mcpspy export parquet --help explains the options.",
     "export parquet time.mcpspy:3 -o x": "leave out the rows",
     "export parquet time.mcpspy -o time.mcpspy": "name a folder with -o",
+    "export parquet time.mcpspy -o ''": "as in -o columns",
     "export parquet - -o x": "write it to a file first",
     "query": "mcpspy query --recipes lists the recipes",
     "query --recipe slow": "the recipes are slowest-tools, error-rate",

@@ -51,6 +51,8 @@ def command(what: tuple[str, ...], output: str, *, payloads: bool, since: Since 
     require("mcpspy export parquet", "pyarrow")
     from .update import update
 
+    if not output:
+        raise click.UsageError("-o takes a folder, as in -o columns; not an empty word.")
     if os.path.exists(output) and not os.path.isdir(output):
         raise click.UsageError(f"{safe_text(output)} is a file; name a folder with -o.")
     folders = [word for word in what if os.path.isdir(word)]
