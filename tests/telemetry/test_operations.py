@@ -8,6 +8,7 @@ import pytest
 from mcpspy.telemetry.operations import OperationSpans
 from mcpspy.telemetry.span import TelemetrySpan, own_context, trace_context
 from tests.transcript.dialogue import Dialogue, request, result
+from tests.transcript.traffic import Traffic
 from tests.views.scenes import call, failed, given_up, opened, refused
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -52,6 +53,19 @@ CASES: dict[str, tuple[Dialogue, dict[str, Any]]] = {
     ),
     "an id": (answered(request(7, "ping")), {"jsonrpc.request.id": "7"}),
     "an id that is text": (answered(request("a b", "ping")), {"jsonrpc.request.id": "a b"}),
+    "an id that is null": (
+        answered({"jsonrpc": "2.0", "id": None, "method": "ping"}, {"jsonrpc": "2.0", "id": None, "result": {}}),
+        {"jsonrpc.request.id": None},
+    ),
+    "another version of JSON-RPC": (
+        answered({"jsonrpc": "1.9", "id": 1, "method": "ping"}),
+        {"jsonrpc.protocol.version": "1.9"},
+    ),
+    "no version of JSON-RPC": (answered({"id": 1, "method": "ping"}), {"jsonrpc.protocol.version": "1.0"}),
+    "a revision of MCP": (
+        answered(request(1, "ping", {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}})),
+        {"mcp.protocol.version": "2026-07-28"},
+    ),
     "JSON-RPC 2.0": (answered(request(1, "ping")), {"jsonrpc.protocol.version": None}),
     "standard streams": (answered(request(1, "ping")), {"network.transport": "pipe", "network.protocol.name": None}),
     "arguments": (
@@ -59,6 +73,37 @@ CASES: dict[str, tuple[Dialogue, dict[str, Any]]] = {
         {"gen_ai.tool.call.arguments": None, "gen_ai.tool.call.result": None},
     ),
 }
+
+
+def posted(status: int = 200, url: str = "http://127.0.0.1:3001/mcp", **fields: str) -> Traffic:
+    traffic = Traffic(url=url)
+    traffic.post(call(1, "add"), session="s1", fields=fields).answer(status, result(1) if status == 200 else b"")
+    return traffic.ends()
+
+
+HTTP_CASES: dict[str, tuple[Traffic, dict[str, Any]]] = {
+    "HTTP": (posted(), {"network.transport": "tcp", "network.protocol.name": "http", "network.protocol.version": "1.1"}),
+    "the upstream": (posted(), {"server.address": "127.0.0.1", "server.port": 3001}),
+    "an upstream on the port of its scheme": (
+        posted(url="https://mcp.example.com/mcp"),
+        {"server.address": "mcp.example.com", "server.port": 443},
+    ),
+    "a session": (posted(), {"mcp.session.id": "s1", "error.type": None}),
+    "an HTTP status": (posted(500), {"error.type": "500", "rpc.response.status_code": None}),
+}
+
+
+@pytest.mark.parametrize("name", HTTP_CASES)
+def test_over_http_a_span_has_the_attributes_of_the_conventions(name: str) -> None:
+    traffic, wanted = HTTP_CASES[name]
+    (span,) = OperationSpans(traffic.transcript, {}).spans()
+    assert {key: span.attributes.get(key) for key in wanted} == wanted
+    assert (span.error is not None) is ("error.type" in span.attributes)
+
+
+def test_a_context_in_a_field_of_http_is_a_link_and_no_parent() -> None:
+    (span,) = OperationSpans(posted(traceparent=PARENT).transcript, {}).spans()
+    assert (span.links, span.parent) == ([trace_context(PARENT)], None)
 
 
 @pytest.mark.parametrize("name", CASES)
