@@ -30,7 +30,7 @@ from tests.peers.prepared import STREAMS, address
 Request = tuple[list[str], list[str], str, dict[str, str], list[tuple[str, str]]]
 """Arguments, import path, folder, environment, and the encodings of the streams."""
 
-IMPORT = re.compile(r"^(?:from|import) (?!prepared|tests)([\w.]+)", re.MULTILINE)
+IMPORT = re.compile(r"(?:^(?:from|import) (?!prepared|tests)|import_module\(\")([\w.]+)", re.MULTILINE)
 IMPORTED_LATE = {
     "mcp": ("anyio._backends._asyncio", "httpcore2._async", "httpcore2._backends.auto", "jsonschema", "rich.logging"),
     "uvicorn": ("uvicorn.lifespan.on", "uvicorn.loops.asyncio", "uvicorn.protocols.http.h11_impl"),
@@ -98,6 +98,8 @@ class Copies:
             self._be(request, fds)
         for fd in fds:
             os.close(fd)
+        with suppress(OSError):  # it was killed meanwhile, and takes the copy along
+            connection.sendall(pid.to_bytes(4, "big"))
         ended = os.pidfd_open(pid)
         self._running[pid] = connection
         self._selector.register(connection, selectors.EVENT_READ, partial(self._pass_on, connection, pid))
@@ -105,6 +107,8 @@ class Copies:
 
     def _pass_on(self, connection: socket.socket, pid: int) -> None:
         """Give a copy the signals of the one who asked for it. Who was killed takes it along."""
+        if pid not in self._running:  # it has just ended
+            return
         try:
             numbers = connection.recv(SIGNALS_BYTES)
         except OSError:

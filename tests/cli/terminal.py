@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.cli.forked import can_fork, forked
-from tests.conftest import PEERS
+from tests.cli.forked import forked
 from tests.deadlines import DEADLINE_S, readable
+from tests.starting import MCPSPY_IN_A_COPY, Program, starts_alike
 
 MCPSPY = [sys.executable, "-m", "mcpspy"]
-COPY = [sys.executable, str(PEERS / "spy.py")]
+COPY = [sys.executable, str(MCPSPY_IN_A_COPY)]
 """The same, but for what its start takes."""
 PLAIN = {"PYTHONPATH": str(Path(__file__).parent / "plain")}
 """mcpspy as `pip install mcpspy` brings it, without the official types, an extra that the tests have: loading it takes 0.4 s."""
@@ -25,7 +25,7 @@ ESCAPE = re.compile(r"\x1b\[[\d;?]*[a-zA-Z]")
 
 def run(*words: str, stdin: bytes | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run `mcpspy words` to its end, its output as text. With `PYTHONPATH=""` it has the extras that are installed."""
-    if can_fork(environment):
+    if starts_alike(environment):
         copy = forked(words, stdin or b"", {**os.environ, "TZ": "UTC", **PLAIN, **environment})
         return subprocess.CompletedProcess(copy.args, copy.returncode, copy.stdout.decode(), copy.stderr.decode())
     done = subprocess.run(
@@ -119,8 +119,8 @@ def on_terminal(*words: str, columns: int = 80, term: str = "xterm-256color") ->
 
 @contextmanager
 def _running(words: tuple[str, ...], reading: int, writing: int, stdin: int, environment: dict[str, str]) -> Iterator[Running]:
-    program = COPY if can_fork(environment) else MCPSPY
-    process = subprocess.Popen(
+    program = COPY if starts_alike(environment) else MCPSPY
+    process = Program(
         [*program, *words], stdin=stdin, stdout=writing, stderr=writing, env={**os.environ, "TZ": "UTC", **environment}
     )
     os.close(writing)

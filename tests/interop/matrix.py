@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from subprocess import PIPE, Popen
+from subprocess import PIPE
 from typing import Any
 
 from captures.make import DEMO, LONG, STORIES, Step, call, known, put
@@ -21,6 +21,7 @@ from mcpspy.transcript.model import Exchange, Kind, Outcome, Transcript, Unpaire
 from tests.cli.terminal import COPY
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
+from tests.starting import Program
 
 CAPTURES = ROOT / "captures"
 ISSUER = "http://127.0.0.1:9000"
@@ -150,7 +151,7 @@ def mocking(capture: Path, transport: str, folder: Path, *options: str) -> Itera
     """A mock of a capture over HTTP, which records to `FOLDER/own.mcpspy`. Yields its URL; ends it as Ctrl-C would."""
     words = [*COPY, "mock", str(capture), "--listen", "127.0.0.1:0", "--transport", transport]
     words += ["--capture", str(folder / "own.mcpspy"), *options]
-    with Popen(words, cwd=folder, stdout=PIPE, stderr=PIPE, text=True) as mock:
+    with Program(words, cwd=folder, stdout=PIPE, stderr=PIPE, text=True) as mock:
         try:
             assert mock.stderr is not None
             line = mock.stderr.readline()

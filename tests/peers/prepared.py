@@ -60,6 +60,7 @@ def _go_on_as_a_copy(connection: socket.socket) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for fd in range(STREAMS):
         os.dup2(nowhere, fd)
+    connection.recv(4)  # the pid of the copy
     status = int.from_bytes(connection.recv(4) or b"\1", "big", signed=True)
     if status < 0:
         if -status not in NOT_PASSED_ON:

@@ -18,6 +18,7 @@ import mcpspy
 from mcpspy.records import CLIENT_PROCESSES, Close, Frame, Note, Open, Record
 from tests.cli.terminal import COPY
 from tests.deadlines import DEADLINE_S, eventually
+from tests.starting import Program
 from tests.systems.lacking import END_SIGNAL
 
 READ_BYTES = 1 << 18
@@ -29,7 +30,7 @@ EVENTS_TO_CLOSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 Kind = TypeVar("Kind", bound=Record)
 
 program = COPY
-"""The program of a proxy. Its `process` is not mcpspy itself: a test that looks at that from outside uses `real_proxy`."""
+"""The program of a proxy. It is a copy of a process that uses much memory: a test that measures that uses `real_proxy`."""
 
 
 class Wire:
@@ -132,7 +133,7 @@ class Proxy:
         argv = [*program, "proxy", url, *listen, "--capture", str(capture), "--quiet", *options]
         self.capture = capture
         self._wires: list[Wire] = []
-        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.process = (Program if program == COPY else subprocess.Popen)(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().decode().strip()
         if not self.address:
@@ -179,7 +180,6 @@ class Proxy:
 
     def open_sockets(self) -> int:
         """Count its open sockets, including the listening one, but not its control socket."""
-        assert program != COPY
         unix = Path(f"/proc/{self.process.pid}/net/unix").read_text(encoding="utf-8").splitlines()[1:]
         controls = {f"socket:[{line.split()[6]}]" for line in unix}
         count = 0

@@ -20,8 +20,6 @@ from tests.live.http.test_pressure import sent_until_full
 from tests.live.stdio.test_cost import effort, resident_kib, rests
 from tests.tiers import Tier, current_tier
 
-pytestmark = pytest.mark.usefixtures("real_proxy")
-
 MAX_GROWTH_KIB = 4_000
 LARGE = 100_000_000
 
@@ -84,6 +82,7 @@ STATES = [
 ]
 
 
+@pytest.mark.usefixtures("real_proxy")
 @pytest.mark.parametrize("state", STATES[:2] if current_tier() is Tier.SAMPLE else STATES, ids=lambda state: state.__name__)
 def test_a_tap_does_nothing(state: Callable[[Upstream, Proxy], None], tmp_path: Path) -> None:
     with between(tmp_path / "x.mcpspy") as (upstream, proxy):
@@ -221,6 +220,7 @@ def test_connections_that_end_badly_leave_no_descriptor_and_no_stream_open(
         assert sorted(closed) == [record.stream for record in proxy.found(Open)]
 
 
+@pytest.mark.usefixtures("real_proxy")
 @pytest.mark.timeout(1200)
 def test_memory_is_the_same_after_many_requests(tmp_path: Path, tier: Tier) -> None:
     rounds = tier(sample=4_000, more=40_000, full=500_000)

@@ -10,8 +10,6 @@ from mcpspy.records import End
 from tests.deadlines import DEADLINE_S, eventually
 from tests.live.http.ends import EVENTS, EVENTS_TO_CLOSE, OK, asked, between, chunk
 
-pytestmark = pytest.mark.usefixtures("real_proxy")
-
 LEFT_S = 5.0
 """Five times the second within which the upstream has to see that a client has left."""
 

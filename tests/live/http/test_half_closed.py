@@ -15,8 +15,6 @@ from mcpspy.transcript.transcribe import transcribe
 from tests.deadlines import DEADLINE_S, eventually
 from tests.live.http.ends import EVENTS, EVENTS_TO_CLOSE, OK, Proxy, Upstream, Wire, asked, between, chunk
 
-pytestmark = pytest.mark.usefixtures("real_proxy")
-
 EVENT = b'data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","arguments":{}}}'
 RESULT = b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'

@@ -19,8 +19,6 @@ from tests.live.http.test_dial import silent
 from tests.live.http.test_pressure import meanwhile
 from tests.tiers import Tier
 
-pytestmark = pytest.mark.usefixtures("real_proxy")
-
 MAX_TRAFFIC_S = 0.08
 STOP_S = 2.0
 LARGE = 1_000_000_000

@@ -16,8 +16,6 @@ from tests.deadlines import DEADLINE_S
 from tests.live.http.ends import EVENTS, OK, Wire, asked, between, chunk
 from tests.tiers import Tier
 
-pytestmark = pytest.mark.usefixtures("real_proxy")
-
 MAX_RESIDENT_KIB = 100_000
 MAX_HELD_BYTES = 16_000_000
 """Limit of the bytes held in sockets and in mcpspy while nobody reads."""
@@ -65,6 +63,7 @@ def meanwhile(work: Callable[[], None]) -> Iterator[None]:
     assert not thread.is_alive()
 
 
+@pytest.mark.usefixtures("real_proxy")
 def test_a_client_that_does_not_read_makes_the_upstream_wait(tmp_path: Path) -> None:
     with between(tmp_path / "x.mcpspy") as (upstream, proxy):
         _, server = asked(upstream, proxy, proxy.request())
@@ -74,6 +73,7 @@ def test_a_client_that_does_not_read_makes_the_upstream_wait(tmp_path: Path) -> 
         assert proxy.peak_kib() < MAX_RESIDENT_KIB
 
 
+@pytest.mark.usefixtures("real_proxy")
 def test_an_upstream_that_does_not_read_makes_the_client_wait(tmp_path: Path) -> None:
     with between(tmp_path / "x.mcpspy") as (upstream, proxy):
         head = b"POST /mcp HTTP/1.1\r\nHost: %b\r\nContent-Length: 500000000\r\n\r\n" % proxy.host
@@ -84,6 +84,7 @@ def test_an_upstream_that_does_not_read_makes_the_client_wait(tmp_path: Path) ->
         assert proxy.peak_kib() < MAX_RESIDENT_KIB
 
 
+@pytest.mark.usefixtures("real_proxy")
 def test_a_large_response_that_is_read_late_arrives_whole_through_little_memory(tmp_path: Path, tier: Tier) -> None:
     count = tier(sample=12, more=100, full=200) * 1_000_000
     sent, got, kept = sha256(), sha256(), sha256()
@@ -103,6 +104,7 @@ def test_a_large_response_that_is_read_late_arrives_whole_through_little_memory(
     assert sent.digest() == got.digest() == kept.digest()
 
 
+@pytest.mark.usefixtures("real_proxy")
 def test_a_large_request_to_a_slow_upstream_arrives_whole_through_little_memory(tmp_path: Path, tier: Tier) -> None:
     count = tier(sample=12, more=100, full=200) * 1_000_000
     sent, got = sha256(), sha256()
@@ -119,6 +121,7 @@ def test_a_large_request_to_a_slow_upstream_arrives_whole_through_little_memory(
         assert client.take(len(OK)) == OK
 
 
+@pytest.mark.usefixtures("real_proxy")
 @pytest.mark.parametrize("line", [b"GET /sse", b"POST /mcp"])
 def test_one_large_event_arrives_whole_through_little_memory(line: bytes, tmp_path: Path, tier: Tier) -> None:
     count = tier(sample=4, more=16, full=100) << 20

@@ -15,8 +15,6 @@ from tests.live.http.secure_ends import SecureUpstream, securely_between
 from tests.live.http.test_pressure import drained, flood, meanwhile, sent_until_full
 from tests.tiers import Tier
 
-pytestmark = pytest.mark.usefixtures("real_proxy")
-
 MAX_HELD_BYTES = 16_000_000
 MAX_RESIDENT_KIB = 100_000
 EVENT = b'data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'
@@ -28,6 +26,7 @@ def both(tmp_path: Path) -> Iterator[tuple[SecureUpstream, Proxy]]:
         yield ends
 
 
+@pytest.mark.usefixtures("real_proxy")
 def test_large_bodies_pass_both_ways_at_once(both: tuple[SecureUpstream, Proxy], tier: Tier) -> None:
     upstream, proxy = both
     count = tier(sample=12, more=50, full=200) * 1_000_000
@@ -48,6 +47,7 @@ def test_large_bodies_pass_both_ways_at_once(both: tuple[SecureUpstream, Proxy],
     assert proxy.ending("response") == ("server", "eof")
 
 
+@pytest.mark.usefixtures("real_proxy")
 def test_a_client_that_does_not_read_makes_the_upstream_wait(both: tuple[SecureUpstream, Proxy]) -> None:
     upstream, proxy = both
     client, server = asked(upstream, proxy, proxy.request())
@@ -58,6 +58,7 @@ def test_a_client_that_does_not_read_makes_the_upstream_wait(both: tuple[SecureU
     client.close()
 
 
+@pytest.mark.usefixtures("real_proxy")
 def test_an_upstream_that_does_not_read_makes_the_client_wait(both: tuple[SecureUpstream, Proxy]) -> None:
     upstream, proxy = both
     client, server = asked(upstream, proxy, b"POST / HTTP/1.1\r\nHost: %b\r\nContent-Length: 500000000\r\n\r\n" % proxy.host)

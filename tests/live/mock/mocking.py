@@ -16,6 +16,7 @@ from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
 from tests.cli.terminal import COPY
 from tests.deadlines import DEADLINE_S
+from tests.starting import Program
 
 
 def written(path: Path, records: Sequence[Record]) -> Path:
@@ -35,7 +36,7 @@ class Mocking:
     def __init__(self, capture: Path, *options: str) -> None:
         self.own = capture.with_name(f"{capture.stem}-own.mcpspy")
         words = [*COPY, "mock", str(capture), "--capture", str(self.own), *options]
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.process = Program(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def __enter__(self) -> Self:
         return self

@@ -15,6 +15,7 @@ from mcpspy.transcript.transcribe import transcribe
 from tests.cli.terminal import COPY, MCPSPY
 from tests.deadlines import DEADLINE_S
 from tests.live.http.ends import Wire
+from tests.starting import Program
 from tests.systems.lacking import END_SIGNAL
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ class HttpMocking:
     def __init__(self, capture: Path, *options: str, is_real: bool = False) -> None:
         self.own = capture.with_name(f"{capture.stem}-own.mcpspy")
         words = [*(MCPSPY if is_real else COPY), "mock", str(capture), "--listen", "127.0.0.1:0", "--capture", str(self.own)]
-        self.process = subprocess.Popen([*words, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        start: type[subprocess.Popen[str]] = subprocess.Popen if is_real else Program
+        self.process = start([*words, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
         self.url = self.process.stderr.readline().strip()
         assert self.url.startswith("http://"), self.url + self.process.stderr.read()
