@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 PEERS = ROOT / "tests" / "peers"
@@ -33,12 +34,18 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def started(words: Sequence[str], folder: Path, log: Path, variables: Mapping[str, str]) -> Iterator[Callable[[], str]]:
+def started(
+    words: Sequence[str],
+    folder: Path,
+    log: Path,
+    variables: Mapping[str, str],
+    start: type[subprocess.Popen[Any]] = subprocess.Popen,
+) -> Iterator[Callable[[], str]]:
     """Run a program in `folder`; what it prints is in `log`, and is what the function given returns."""
     env = {**environment(folder), **variables}
     with (
         log.open("wb") as file,
-        subprocess.Popen(words, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=file, stderr=file) as process,
+        start(words, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=file, stderr=file) as process,
     ):
         try:
             yield lambda: log.read_text(encoding="utf-8", errors="replace")
@@ -65,7 +72,12 @@ def play(words: Sequence[str], folder: Path, variables: Mapping[str, str]) -> No
 
 @contextmanager
 def tapped(
-    url: str, folder: Path, *options: str, listen: int = 0, program: tuple[str, ...] = (sys.executable, "-m", "mcpspy")
+    url: str,
+    folder: Path,
+    *options: str,
+    listen: int = 0,
+    program: tuple[str, ...] = (sys.executable, "-m", "mcpspy"),
+    start: type[subprocess.Popen[Any]] = subprocess.Popen,
 ) -> Iterator[str]:
     """Put mcpspy, which `program` runs, before `url`. Yields the URL for clients; ends it as Ctrl-C would.
 
@@ -73,7 +85,7 @@ def tapped(
         RuntimeError: if it does not start, or if its exit status is not 0.
     """
     words = [*program, "proxy", url, "--listen", f"127.0.0.1:{listen}", "--quiet", *options]
-    with subprocess.Popen(words, cwd=folder, env=environment(folder), stdout=subprocess.PIPE, text=True) as process:
+    with start(words, cwd=folder, env=environment(folder), stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             if not (line := process.stdout.readline()):

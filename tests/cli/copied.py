@@ -10,6 +10,7 @@ import socket
 import sys
 import time
 import traceback
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
@@ -22,6 +23,9 @@ from tests.peers.prepared import STREAMS
 from tests.preparing import Copies, Request, run_program
 
 EXTRAS = ("mcp_types",)
+TYPES = "mcp_types.methods"
+CHECKING = {"check", "diff", "replay", "show"}
+"""Verbs that look at messages with the official types, if they have them."""
 PACKAGE = Path(mcpspy.__file__).parent
 VERBS = ("cli", "transcript", "views", "replay", "live/http", "live/mock", "live/stdio")
 ROOMS_OF = {"otlp": ("telemetry",), "query": ("columns",), "parquet": ("columns",)}
@@ -32,12 +36,16 @@ def import_verbs(request: Request) -> None:
     """Import the rooms that all verbs need, and those that the requested verb needs besides, each once."""
     missing = [room for room in VERBS if room not in _imported]
     missing += [room for word in request[0][1:3] for room in ROOMS_OF.get(word, ()) if room not in _imported]
-    if not missing:
+    types = [TYPES] if request[0][0] != "mcpspy" and {*request[0][1:2]} & CHECKING and TYPES not in sys.modules else []
+    if not missing + types:
         return
     _imported.update(missing)
     for room in missing:
         for file in (PACKAGE / room).rglob("*.py"):
             import_module(".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts))
+    for name in types:
+        with suppress(ImportError):
+            import_module(name)
     import_module("jsonschema")  # which `check` imports when it needs it
     gc.collect()
     gc.freeze()  # what is not looked at need not be copied

@@ -19,6 +19,7 @@ from mcpspy.records import Record
 from tests.cli.terminal import COPY
 from tests.deadlines import DEADLINE_S, eventually
 from tests.interop.playing import Played, Playing, Scene
+from tests.starting import Program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class HttpScene:
 @contextmanager
 def recorded(url: str, folder: Path, *options: str) -> Iterator[str]:
     """Put mcpspy before `url`, recording to `FOLDER/a.mcpspy`. Yields the URL for clients."""
-    with tapped(url, folder, "--capture", str(folder / "a.mcpspy"), *options, program=(*COPY,)) as tap:
+    with tapped(url, folder, "--capture", str(folder / "a.mcpspy"), *options, program=(*COPY,), start=Program) as tap:
         yield tap
 
 
@@ -68,7 +69,7 @@ def serving(scene: HttpScene, folder: Path, clients: int = 1) -> Iterator[str]:
     """The scene's server in a new folder. Yields its URL; at the end it has said what it has to say."""
     (folder / "home").mkdir(parents=True)
     scene.prepare(folder)
-    with started(scene.server, folder, folder / "server.log", scene.variables) as output:
+    with started(scene.server, folder, folder / "server.log", scene.variables, Program) as output:
         yield f"http://127.0.0.1:{port(output)}{scene.path}"
         if scene.logged:
             eventually(lambda: output().count(scene.logged) >= clients, f"the server to say {scene.logged!r} of each client")

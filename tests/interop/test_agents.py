@@ -12,6 +12,7 @@ import pytest
 from captures.serving import PEERS, port, started
 from tests.deadlines import DEADLINE_S, eventually
 from tests.live.http.ends import Proxy
+from tests.starting import Program
 
 SERVER = (sys.executable, str(PEERS / "pyserver.py"))
 
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tell
 def upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a server on the official SDK."""
     folder = tmp_path_factory.mktemp("upstream")
-    with started((*SERVER, "http", "0"), folder, folder / "server.log", {}) as output:
+    with started((*SERVER, "http", "0"), folder, folder / "server.log", {}, Program) as output:
         yield f"http://127.0.0.1:{port(output)}/mcp"
 
 
@@ -31,7 +32,7 @@ class Client:
 
     def __init__(self, name: str, url: str, *command: str) -> None:
         words = [sys.executable, str(PEERS / "twoservers.py"), name, url, *command]
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = Program(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def has_called(self) -> None:
         assert self.process.stdout is not None

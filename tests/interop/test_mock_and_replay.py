@@ -4,17 +4,17 @@ No server and no SDK is needed for that, so all captures are played: those of ca
 """
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.cli.terminal import COPY
 from tests.conftest import ROOT
 from tests.deadlines import SCENE_S
 from tests.interop.matrix import CAPTURES, SERVED, TRANSPORTS, mocking
+from tests.starting import finished
 from tests.tiers import current_tier
 
 RECORDED = ROOT / "tests" / "transcript" / "recorded"
@@ -35,7 +35,7 @@ SAMPLE = [
 def served(capture: Path, transport: str, folder: Path) -> Iterator[list[str]]:
     """The words that name the mock of a capture to `mcpspy replay`."""
     if transport == "stdio":
-        yield ["--", sys.executable, "-m", "mcpspy", "mock", str(capture), "--capture", str(folder / "own.mcpspy")]
+        yield ["--", *COPY, "mock", str(capture), "--capture", str(folder / "own.mcpspy")]
     else:
         with mocking(capture, transport, folder) as url:  # to who does not say who asks it says what the server said
             yield ["--url", url, "--transport", transport, "--header", "Authorization: Bearer good"]
@@ -49,18 +49,8 @@ def served(capture: Path, transport: str, folder: Path) -> Iterator[list[str]]:
 )
 def test_a_replay_before_a_mock_of_the_same_capture_meets_no_difference(capture: Path, transport: str, tmp_path: Path) -> None:
     with served(capture, transport, tmp_path) as target:
-        words = [
-            sys.executable,
-            "-m",
-            "mcpspy",
-            "replay",
-            str(capture),
-            "--yes",
-            "--json",
-            "--capture",
-            str(tmp_path / "live.mcpspy"),
-        ]
-        done = subprocess.run([*words, *target], capture_output=True, text=True, timeout=SCENE_S, check=False)
+        words = [*COPY, "replay", str(capture), "--yes", "--json", "--capture", str(tmp_path / "live.mcpspy")]
+        done = finished([*words, *target], timeout_s=SCENE_S)
     assert done.stdout, done.stderr
     (client,) = json.loads(done.stdout)["clients"]
     (server,) = client["comparison"]["servers"]

@@ -4,8 +4,6 @@ What is left out, and what is volatile, is named in matrix.py.
 """
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -19,9 +17,11 @@ from captures.serving import environment, port, started
 from mcpspy.capture.file.reader import read
 from mcpspy.records import CLIENT, Header
 from mcpspy.transcript.transcribe import transcribe
+from tests.cli.terminal import COPY
 from tests.conftest import NpmProgram, Peer
 from tests.deadlines import SCENE_S
 from tests.interop.matrix import CAPTURES, REPLAYED, SERVED, TIME, Replayed, placed
+from tests.starting import finished
 from tests.tiers import current_tier
 
 USUAL = Replayed()
@@ -67,22 +67,14 @@ def replay(name: str, folder: Path, rules: Sequence[str] = (), command: Sequence
     variables = {key: value.replace("FOLDER", str(folder)) for key, value in STORIES[name].variables.items()}
     with placed(name, folder) as capture, server(name, folder) as usual:
         target = ["--", *command] if command else usual
-        words = [sys.executable, "-m", "mcpspy", "replay", str(capture), "--yes", "--json"]
+        words = [*COPY, "replay", str(capture), "--yes", "--json"]
         words += [
             "--capture",
             str(folder / "own.mcpspy"),
             *how.options,
             *(word for rule in rules for word in ("--ignore", rule)),
         ]
-        done = subprocess.run(
-            [*words, *target],
-            cwd=folder,
-            env={**environment(folder), **variables},
-            capture_output=True,
-            text=True,
-            timeout=SCENE_S,
-            check=False,
-        )
+        done = finished([*words, *target], folder, {**environment(folder), **variables}, timeout_s=SCENE_S)
     assert done.stdout, done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
     return done.returncode, report

@@ -15,9 +15,11 @@ import pytest
 from captures.serving import PEERS, environment, port, started
 from mcpspy.capture.file.reader import read
 from mcpspy.records import Frame, Header, Open, Partial
+from tests.cli.terminal import COPY
 from tests.deadlines import SCENE_S
 from tests.interop.serving import recorded
 from tests.sharing.hiding import held, marked
+from tests.starting import finished
 
 PASSWORD = 'Pa$$w0rd "ü/\\& 17'
 NOTE = "n0te-Zq8fjW2kLp0Xv6Tn"
@@ -37,28 +39,15 @@ KEEPER = (sys.executable, str(PEERS / "keeper.py"), "--api-key", API_KEY)
 
 
 def mcpspy(*words: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "mcpspy", *map(str, words)],
-        cwd=folder,
-        env={**environment(folder), "KEEPER_LOG": str(folder / "log")},
-        capture_output=True,
-        text=True,
-        timeout=SCENE_S,
-        check=False,
-    )
+    env = {**environment(folder), "KEEPER_LOG": str(folder / "log")}
+    return finished([*COPY, *map(str, words)], folder, env, timeout_s=SCENE_S)
 
 
 def play(steps: list[dict[str, Any]], folder: Path, *target: str) -> list[Any]:
     """Run a client through these steps, and return its output of each."""
-    done = subprocess.run(
-        [sys.executable, str(PEERS / "stepclient.py"), "legacy", json.dumps(steps), *target],
-        cwd=folder,
-        env={**environment(folder), "KEEPER_LOG": str(folder / "log")},
-        capture_output=True,
-        text=True,
-        timeout=SCENE_S,
-        check=False,
-    )
+    env = {**environment(folder), "KEEPER_LOG": str(folder / "log")}
+    words = [sys.executable, str(PEERS / "stepclient.py"), "legacy", json.dumps(steps), *target]
+    done = finished(words, folder, env, timeout_s=SCENE_S)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -22,10 +22,10 @@ from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.capture.store.folder import captures_folder
 from mcpspy.cli.check import command
 from mcpspy.records import Close, Damage, Frame, Header, Record
-from tests.conftest import PEERS
 from tests.deadlines import DEADLINE_S
 from tests.interop.serving import recorded
 from tests.live.client import Client
+from tests.starting import PEERS, Program
 
 REVISION = "2025-11-25"
 BOTH = "application/json, text/event-stream"
@@ -203,7 +203,9 @@ class Caller:
 def serving(folder: Path, *words: str, peer: str = "faultyhttp.py") -> Iterator[int]:
     """Run a server of tests/peers on a free port, or on the one that the first word names. Yields the port."""
     (folder / "home").mkdir(exist_ok=True)
-    with started([*python(peer), *(words or ("0",))], folder, folder / f"{peer}.log", {}) as output:
+    with started(
+        [sys.executable, str(PEERS / peer), *(words or ("0",))], folder, folder / f"{peer}.log", {}, Program
+    ) as output:
         yield port(output)
 
 
