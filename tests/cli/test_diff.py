@@ -179,7 +179,7 @@ def record(folder: Path, name: str, command: list[str], *steps: dict[str, object
     return str(capture)
 
 
-SERVER = ["mcp-server-time", "--local-timezone=UTC"]
+SERVER = [sys.executable, str(PEERS / "module.py"), "mcp_server_time", "--local-timezone=UTC"]
 STEPS = (TOOLS, call("get_current_time", timezone="UTC"), call("get_current_time", timezone="Mars/Olympus"))
 
 

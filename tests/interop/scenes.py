@@ -10,6 +10,7 @@ from tests.interop.playing import Scene, git_repository
 
 PYCLIENT = (sys.executable, str(PEERS / "pyclient.py"), "stdio")
 PYSERVER = (sys.executable, str(PEERS / "pyserver.py"), "stdio")
+MODULE = (sys.executable, str(PEERS / "module.py"))
 STUBBORN = (sys.executable, str(PEERS / "stubborn.py"), "--grandchild", "FOLDER/stubborn.log")
 INSPECTOR = ("mcp-inspector", "--cli")
 
@@ -28,7 +29,7 @@ PYTHON = {
     "official server, legacy": Scene(client=(*PYCLIENT, "legacy"), server=PYSERVER),
     "mcp-server-time, modern": Scene(
         client=steps("auto", TOOLS, call("convert_time", **ZONES), call("get_current_time", timezone="Mars/Olympus")),
-        server=("mcp-server-time", "--local-timezone=UTC"),
+        server=(*MODULE, "mcp_server_time", "--local-timezone=UTC"),
         opening="server/discover",
     ),
     "mcp-server-git, legacy": Scene(
@@ -44,7 +45,7 @@ PYTHON = {
             },
             call("git_status", repo_path="FOLDER/elsewhere"),
         ),
-        server=("mcp-server-git", "--repository", "FOLDER/repository"),
+        server=(*MODULE, "mcp_server_git", "--repository", "FOLDER/repository"),
         prepare=git_repository,
     ),
 }
