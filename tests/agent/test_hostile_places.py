@@ -262,7 +262,7 @@ def check(question: str, told: Told) -> None:
 
 
 def test_no_attack_in_any_place_leaves_its_fence(tier: Tier) -> None:
-    for shift in range(0, len(ATTACKS), tier(sample=18, more=3, full=1)):
+    for shift in range(0, len(ATTACKS), tier(sample=36, more=3, full=1)):
         attacked(shift)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from mcpspy.capture.file.reader import Reader
@@ -21,6 +21,7 @@ from mcpspy.transcript.transcribe import Transcriber
 from mcpspy.views.timeline.timeline import row_widths
 from tests.index.showing import VERSION, chosen_rows, make_blocks_small, shown, whole
 from tests.index.test_index import RECORDED
+from tests.tiers import current_tier, slow_examples
 from tests.transcript.dialogue import Dialogue, cancelled, error, notification, progress, request, result, tool_call
 from tests.transcript.test_properties import CAPTURES, numbered
 from tests.transcript.test_usual import DIALOGUES, capture
@@ -218,6 +219,7 @@ def test_an_index_of_another_beginning_is_not_taken_up(tmp_path: Path) -> None:
     assert from_grown(path, ends=False) is None
 
 
+@settings(max_examples=slow_examples(current_tier()))
 @given(st.lists(st.tuples(st.integers(0), st.integers(0, 255)), min_size=1, max_size=3))
 def test_a_damaged_index_of_a_capture_that_grew_changes_nothing(flips: list[tuple[int, int]]) -> None:
     with TemporaryDirectory() as folder:

@@ -189,10 +189,10 @@ def fork_and_index(path: Path) -> int:
 
 
 def test_a_message_in_parts_is_read_from_all_of_them(tmp_path: Path) -> None:
-    text = "x" * (3 << 20)
+    text = "x" * (3 << 19)
     line = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"text": text}}).encode() + b"\n"
     scene = Dialogue().client({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
-    scene.parts(1, line[: 1 << 20], line[1 << 20 : 2 << 20], line[2 << 20 :])
+    scene.parts(1, line[: 1 << 19], line[1 << 19 : 2 << 19], line[2 << 19 :])
     path = tmp_path / "x.mcpspy"
     path.write_bytes(capture(numbered(scene.records)))
     assert index(path)

@@ -154,7 +154,7 @@ def test_captures_of_http_are_indexed(captures: st.SearchStrategy[list[Record]])
     check()
 
 
-@settings(max_examples=4 * slow_examples(current_tier()))
+@settings(max_examples=2 * slow_examples(current_tier()))
 @given(HTTP | MODELS | CAPTURES, st.none() | st.integers(0), st.lists(st.tuples(st.integers(0), NUMBERS), max_size=2))
 def test_captures_cut_and_damaged_anywhere_are_shown_the_same(
     records: list[Record], cut: int | None, flips: list[tuple[int, int]]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mcpspy.transcript.model import Exchange, Outcome
 from mcpspy.transcript.transcribe import Transcriber, transcribe
+from tests.tiers import Tier
 from tests.transcript.calls.test_join import BOB, ask, calls, created, done, listen, on, poll, required, task, url_elicitation
 from tests.transcript.dialogue import MS, Dialogue, notification, request, result, spelled, tool_call
 from tests.transcript.traffic import Call, Traffic, modern, opened_session
@@ -351,10 +352,10 @@ def _standing(call: Any) -> Any:
     )
 
 
-def test_ten_thousand_equal_rounds_take_time_in_proportion() -> None:
-    dialogue = Dialogue()
-    for id in range(10_000):
+def test_thousands_of_equal_rounds_take_time_in_proportion(tier: Tier) -> None:
+    dialogue, count = Dialogue(), tier(sample=3_000, more=10_000, full=10_000)
+    for id in range(count):
         dialogue.client(ask(id)).server(required(id))
-    for id in range(10_000):
+    for id in range(count):
         dialogue.client(ask(id, inputResponses=BOB)).server(result(id))
-    assert len(dialogue.transcript.calls) == 10_000
+    assert len(dialogue.transcript.calls) == count

@@ -21,6 +21,7 @@ from mcpspy.views.check.sarif import check_sarif
 from mcpspy.views.check.text import check_lines
 from mcpspy.views.json.check import check_json
 from mcpspy.views.text.line import line_cells
+from tests.tiers import current_tier, slow_examples
 from tests.transcript.dialogue import Dialogue
 from tests.views.check.checking import EVIL, busy, checked, hostile, quiet
 
@@ -210,7 +211,7 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=slow_examples(current_tier()))
 @given(LINES, st.text(max_size=8))
 def test_every_format_is_valid_for_any_traffic(lines: list[tuple[int, str]], label: str) -> None:
     dialogue = Dialogue(label=label)
