@@ -21,7 +21,7 @@ from _pytest.runner import runtestprotocol
 from tests.deadlines import DEADLINE_S
 from tests.preparing import ready
 from tests.systems.lacking import TESTED_SYSTEM, reason
-from tests.tiers import Tier, covering, current_tier, load_hypothesis_profile
+from tests.tiers import Tier, covering, current_tier, load_hypothesis_profile, spread
 
 ROOT = Path(__file__).parents[1]
 PEERS = Path(__file__).parent / "peers"
@@ -216,23 +216,27 @@ MARK_OF_FIXTURE = {
 
 
 def _thin_grids(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out combinations of a grid whose values all occur in others. One that was asked for by its name is run."""
+    """Leave out combinations of a grid whose values all occur in others, or all but so many as its mark says.
+
+    One that was asked for by its name is run.
+    """
     grids: dict[str, list[pytest.Function]] = {}
     for item in items:
         if isinstance(item, pytest.Function) and item.get_closest_marker("grid") and item.nodeid not in config.args:
             grids.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    left_out = [
-        item
-        for grid in grids.values()
-        for item, is_chosen in zip(
-            grid, covering([{name: id(value) for name, value in cell.callspec.params.items()} for cell in grid]), strict=True
-        )
-        if not is_chosen
-    ]
+    left_out = [item for grid in grids.values() for item, is_chosen in zip(grid, _chosen(grid), strict=True) if not is_chosen]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
         items[:] = [item for item in items if item not in gone]
+
+
+def _chosen(grid: list[pytest.Function]) -> list[bool]:
+    mark = grid[0].get_closest_marker("grid")
+    assert mark is not None
+    if mark.args:
+        return spread(len(grid), *mark.args)
+    return covering([{name: id(value) for name, value in cell.callspec.params.items()} for cell in grid])
 
 
 DATA_PATH = tuple(

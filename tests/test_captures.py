@@ -66,6 +66,7 @@ def test_a_capture_is_intact(name: str) -> None:
     assert verify(str(capture(name))).status is Status.INTACT
 
 
+@pytest.mark.grid(8)
 @pytest.mark.parametrize("name", TOLD)
 def test_a_capture_reads_as_its_ladder_tells(name: str) -> None:
     assert ladder(*files_of(name)).decode() == (HERE / f"{name}.txt").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ import pytest
 
 import mcpspy
 from tests.deadlines import SCENE_S
-from tests.tiers import Tier, covering, current_tier
+from tests.tiers import Tier, covering, current_tier, spread
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -136,3 +136,8 @@ def test_a_grid_is_covered_by_as_few_cells_as_its_longest_axis_has_values() -> N
     assert len(tried) == 4
     assert sorted(cell["column"] for cell in tried) == [0, 1, 2, 3]
     assert {cell["row"] for cell in tried} == {0, 1, 2}
+
+
+@pytest.mark.parametrize(("count", "chosen", "numbers"), [(7, 3, [0, 3, 6]), (2, 5, [0, 1]), (5, 1, [0]), (6, 6, [*range(6)])])
+def test_cells_are_spread_over_a_grid(count: int, chosen: int, numbers: list[int]) -> None:
+    assert [number for number, is_chosen in enumerate(spread(count, chosen)) if is_chosen] == numbers

@@ -52,6 +52,13 @@ def load_hypothesis_profile(tier: Tier) -> None:
     hypothesis.settings.load_profile(tier.value)
 
 
+def spread(count: int, chosen: int) -> list[bool]:
+    """Choose so many of `count` things, the first and the last among them, with equal distances between."""
+    chosen = min(chosen, count)
+    numbers = {round(number * (count - 1) / max(chosen - 1, 1)) for number in range(chosen)}
+    return [number in numbers for number in range(count)]
+
+
 def covering(cells: Sequence[Mapping[str, int]]) -> list[bool]:
     """Choose cells of a grid so that each value of each axis occurs, and none much more often than others."""
     uses = Counter({value: 0 for cell in cells for value in cell.items()})

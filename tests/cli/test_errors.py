@@ -136,6 +136,7 @@ SECRET_URLS = {
 SECRETS = ("alice", "hun", "ter2", "hush")
 
 
+@pytest.mark.grid(20)
 @pytest.mark.parametrize("url", SECRET_URLS)
 @pytest.mark.parametrize(
     "command",

@@ -192,6 +192,7 @@ def test_rules_cannot_be_filtered_live() -> None:
 # --- Help ---
 
 
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in TOPICS])
 def test_help_on_a_verb_is_its_own_help(verb: str) -> None:
     assert run("help", verb).stdout == run(verb, "--help").stdout != ""

@@ -96,7 +96,7 @@ def rows_of(capture: Path) -> list[Exchange]:
     return [row for row in transcribe(list(read(capture))).rows if isinstance(row, Exchange)]
 
 
-@pytest.mark.grid
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("action", "expected"),
@@ -130,6 +130,7 @@ def test_an_official_client_notices_that_it_is_disconnected(kind: str, capture: 
     assert {finding.culprit for finding in all_findings(transcribe(list(read(capture))))} <= {"unclear"}
 
 
+@pytest.mark.grid(4)
 @pytest.mark.parametrize(
     ("action", "expected"),
     [
@@ -187,7 +188,7 @@ def test_a_mock_gives_the_answer_that_the_client_got(kind: str, capture: Path) -
     assert asyncio.run(_called(target, DEADLINE_S)) == "changed"
 
 
-@pytest.mark.grid
+@pytest.mark.grid(2)
 @pytest.mark.parametrize(
     ("kind", "action", "expected"),
     [

@@ -42,6 +42,7 @@ def outcome(*options: str, server: list[str] | None = None, time_out_s: float = 
     return asyncio.run(_outcome(command, time_out_s))
 
 
+@pytest.mark.grid(4)
 @pytest.mark.parametrize(
     ("action", "expected"),
     [

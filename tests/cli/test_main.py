@@ -26,6 +26,7 @@ def through_shell(command: str, redirection: str) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("command", PRINTING)
 def test_a_full_disk_is_reported_once(command: str) -> None:
     done = through_shell(command, ">/dev/full")
@@ -33,7 +34,7 @@ def test_a_full_disk_is_reported_once(command: str) -> None:
     assert (done.returncode, done.stderr) == (2, said)
 
 
-@pytest.mark.grid
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("command", PRINTING)
 @pytest.mark.parametrize("redirection", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_standard_streams_are_no_error(command: str, redirection: str) -> None:

@@ -142,6 +142,7 @@ def test_a_part_of_any_capture_is_one_that_can_be_shown_and_served(name: str, ro
     assert len(records) < len(list(read(capture)))
 
 
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("name", sorted(path.stem for path in CAPTURES.glob("*.mcpspy") if not path.stem.endswith("-model")))
 def test_rows_left_out_leave_none_of_their_payloads(name: str, tmp_path: Path) -> None:
     capture, out = CAPTURES / f"{name}.mcpspy", tmp_path / "out.mcpspy"
@@ -331,6 +332,7 @@ def test_values_to_keep_are_not_reported(tmp_path: Path) -> None:
     assert share("--verify", recorded(tmp_path, {"note": SECRET}), "--keep", "Zq8.*").returncode == 0
 
 
+@pytest.mark.grid(7)
 @pytest.mark.parametrize("name", sorted(path.stem for path in CAPTURES.glob("*.mcpspy")))
 def test_our_own_captures_hold_nothing_when_they_are_shared(name: str, tmp_path: Path) -> None:
     done = share(CAPTURES / f"{name}.mcpspy", "-o", tmp_path / "out", "--verify")

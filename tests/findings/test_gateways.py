@@ -143,6 +143,7 @@ FAULTS = (
 )
 
 
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_the_side_that_made_a_fault_is_blamed_for_it_once(fault: Fault, tmp_path: Path) -> None:
     with hops(tmp_path, fault.gateway, fault.server) as url, closing(Caller(url)) as client:

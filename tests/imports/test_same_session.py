@@ -109,6 +109,7 @@ def imported(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[str, str]:
     return str(CAPTURES / f"{name}.mcpspy"), str(path)
 
 
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("imported", CASES, indirect=True, ids=str)
 def test_the_diagram_has_the_arrows_of_the_taps(imported: tuple[str, str]) -> None:
     tapped, other = (arrows(run("export", "mermaid", path).stdout) for path in imported)
@@ -132,6 +133,7 @@ def test_a_mock_answers_with_an_error_what_the_log_may_not_have_to_its_end(tmp_p
     assert "the file that was imported does not have it, or ends before" in json.loads(answered)["error"]["message"]
 
 
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("imported", [case for case in CASES if case[1] in STDIO], indirect=True, ids=str)
 def test_the_mock_answers_as_that_of_the_tap(imported: tuple[str, str]) -> None:
     params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
@@ -146,6 +148,7 @@ def test_the_mock_answers_as_that_of_the_tap(imported: tuple[str, str]) -> None:
     assert other == tapped
 
 
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("imported", CASES, indirect=True, ids=str)
 def test_a_replay_sends_what_that_of_the_tap_sends(imported: tuple[str, str]) -> None:
     server = ["--url", "http://127.0.0.1:9/mcp"] if "har" in imported[1] else ["--", "cat"]
@@ -175,6 +178,7 @@ FILES = {
 DAMAGES = st.lists(st.tuples(st.integers(0, 1 << 20), st.binary(max_size=4), st.integers(0, 40)), max_size=8)
 
 
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("kind", FILES)
 @given(damages=DAMAGES, cut=st.integers(0, 1 << 20))
 @settings(max_examples=40)

@@ -170,7 +170,7 @@ def test_conversations_that_go_on_are_taken_up(actions: list[tuple[str, int]], c
     event("taken up" if is_used else "read whole")
 
 
-@pytest.mark.grid
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 @pytest.mark.parametrize("part", [0.3, 0.6, 0.9])
 def test_recorded_sessions_that_go_on_are_shown_the_same(path: Path, part: float) -> None:

@@ -35,6 +35,7 @@ def small_blocks() -> Iterator[None]:
         yield
 
 
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_recorded_sessions_are_shown_the_same(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / path.name

@@ -68,6 +68,7 @@ SAMPLE = [
 ]
 
 
+@pytest.mark.grid(7)
 @pytest.mark.parametrize(("name", "transport"), current_tier()(sample=SAMPLE, more=CELLS, full=CELLS))
 def test_the_client_that_recorded_a_capture_gets_the_same_from_its_mock(name: str, transport: str, tmp_path: Path) -> None:
     before, after = played(name, transport, tmp_path)

@@ -208,11 +208,13 @@ CASES = (
 )
 
 
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_fault_and_its_culprit_are_found(case: Case, tmp_path: Path) -> None:
     assert_found(case, tmp_path)
 
 
+@pytest.mark.grid(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_without_the_fault_nothing_is(case: Case, tmp_path: Path) -> None:
     assert_silent(case, tmp_path)

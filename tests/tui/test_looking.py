@@ -121,6 +121,7 @@ async def test_the_help_lists_at_most_18_keys_and_fits_on_80_by_24() -> None:
         await shown.until("row id seconds")
 
 
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_strings_are_harmless_in_every_line_of_every_tab(text: str) -> None:
     transcript = hostile_scene(text).transcript

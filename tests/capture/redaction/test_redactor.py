@@ -414,6 +414,7 @@ def test_any_command_keeps_its_number_of_arguments(arguments: list[str]) -> None
     assert len(REDACT.argv(arguments)) == len(arguments)
 
 
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("piece", [b";", b"&", b"?", b"a=1;", b"%", b"Cookie: a=b\r\n", b" \r\n", b"/", b"a:b@"])
 def test_a_long_head_takes_time_in_proportion(piece: bytes) -> None:
     count = 1 << 16

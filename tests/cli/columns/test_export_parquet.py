@@ -46,6 +46,7 @@ def columns(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_tables_have_what_the_transcript_has(name: str, columns: Path) -> None:
     transcript = transcribe(read(CAPTURES / f"{name}.mcpspy"))

@@ -48,6 +48,7 @@ def shown(recording: GrowingRecording | IndexedRecording) -> list[Any]:
     return [sorted(map(tuple, rows.values())), progress, heading, parts, matching, found, details]
 
 
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_a_page_is_the_same_with_an_index(path: Path, store: Path) -> None:
     copy = store / path.name

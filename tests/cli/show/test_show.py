@@ -243,7 +243,7 @@ ENVIRONMENTS = [
 ]
 
 
-@pytest.mark.grid
+@pytest.mark.grid(3)
 @pytest.mark.parametrize(
     "environment", ENVIRONMENTS, ids=lambda variables: " ".join(f"{name}={value}" for name, value in variables.items())
 )

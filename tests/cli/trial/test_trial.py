@@ -199,6 +199,7 @@ def test_outcomes_are_accepted_and_compared_with_those_expected(visit: str, tmp_
 # --- Command lines that make no sense ---
 
 
+@pytest.mark.grid(8)
 @pytest.mark.parametrize(
     ("words", "status", "sentence"),
     [

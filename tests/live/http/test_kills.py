@@ -128,6 +128,7 @@ def asking(proxy: Proxy, upstream: Upstream) -> Wire:
     return client
 
 
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize("phase", [idle, connecting, answering, asking])
 def test_a_signal_in_any_phase_ends_the_tap_in_time_and_the_capture_with_it(

@@ -71,6 +71,7 @@ def test_answers_on_one_stream_are_paired_by_the_type_and_all_digits_of_their_id
             assert b'"is":%b}' % id in exchange.response.raw
 
 
+@pytest.mark.grid(8)
 @pytest.mark.parametrize("name", AWKWARD)
 def test_awkward_bytes_pass_and_are_kept(name: str, tmp_path: Path) -> None:
     with between(tmp_path / "x.mcpspy") as (upstream, proxy):

@@ -40,6 +40,7 @@ MAPPED = [
 ]  # fmt: skip
 
 
+@pytest.mark.grid(5)
 @pytest.mark.parametrize(("host", "sent", "arrives"), MAPPED)
 def test_an_endpoint_at_the_upstream_becomes_one_at_the_name_that_the_client_used(
     host: bytes, sent: bytes, arrives: bytes, tmp_path: Path
@@ -241,6 +242,7 @@ HEADS = [
 ]
 
 
+@pytest.mark.grid(6)
 @pytest.mark.parametrize(("sent", "arrives"), HEADS)
 def test_addresses_in_heads_are_mapped_where_they_are_the_upstreams(sent: bytes, arrives: bytes, tmp_path: Path) -> None:
     with between(tmp_path / "x.mcpspy") as (upstream, proxy):

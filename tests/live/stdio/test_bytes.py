@@ -73,7 +73,7 @@ def assert_intact(data: bytes, back: bytes, records: list[Record]) -> None:
     assert not [record for record in records if isinstance(record, Damage)]
 
 
-@pytest.mark.grid
+@pytest.mark.grid(8)
 @pytest.mark.parametrize("redact", ["none", "credentials"])
 @pytest.mark.parametrize("data", AWKWARD.values(), ids=AWKWARD)
 def test_awkward_bytes_pass_and_are_recorded(data: bytes, redact: str) -> None:
@@ -86,7 +86,7 @@ def test_a_secret_in_a_message_is_forwarded_and_recorded_as_it_is(over: Channels
     assert_intact(data, *echoed(data, over=over))
 
 
-@pytest.mark.grid
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("over", OVER)
 @pytest.mark.parametrize("size", SIZES)
 def test_no_length_of_a_line_is_special(size: int, over: Channels) -> None:
@@ -138,6 +138,7 @@ def test_the_two_halves_of_a_line_are_one_frame_that_knows_when_both_came() -> N
         assert frame.first_ns < frame.at_ns
 
 
+@pytest.mark.grid(4)
 @pytest.mark.parametrize("made_of", LARGE)
 def test_a_message_of_many_megabytes_passes_in_little_memory(made_of: str, tier: Tier, tmp_path: Path) -> None:
     size = tier(sample=16, more=64, full=200) * 1_000_000

@@ -77,6 +77,7 @@ class Disk:
         self.fill(resource.RLIM_INFINITY)
 
 
+@pytest.mark.grid(5)
 @pytest.mark.parametrize("size_bytes", range(FULL_BYTES, FULL_BYTES + 12))
 def test_a_disk_that_fills_up_leaves_a_capture_that_reads_without_damage(size_bytes: int) -> None:
     with Client(puppet("say=up", "echo", "exit=3")) as client:

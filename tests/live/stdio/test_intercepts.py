@@ -166,7 +166,7 @@ def test_the_same_seed_does_the_same() -> None:
     assert 0 < len(acts[0]) == len(acts[1]) < 30
 
 
-@pytest.mark.grid
+@pytest.mark.grid(5)
 @pytest.mark.parametrize("side", ["", "kind:result "])
 @pytest.mark.parametrize(
     "action",

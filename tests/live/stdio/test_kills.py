@@ -92,6 +92,7 @@ LIMIT_S = 10.0
 """Five times what a client that lives would give: nobody waits for this one."""
 
 
+@pytest.mark.grid(5)
 @each_channel
 @each_phase
 def test_when_we_are_killed_the_server_goes_and_the_client_hears_of_it(phase: Phase, over: Channels) -> None:
@@ -102,6 +103,7 @@ def test_when_we_are_killed_the_server_goes_and_the_client_hears_of_it(phase: Ph
         client.gone()
 
 
+@pytest.mark.grid(5)
 @each_channel
 @each_phase
 def test_when_the_server_is_killed_the_client_hears_of_it(phase: Phase, over: Channels) -> None:

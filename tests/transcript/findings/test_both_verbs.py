@@ -33,6 +33,7 @@ def found_by(verb: click.Command, path: Path, capsys: Capsys) -> list[dict[str, 
     return found
 
 
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("first", range(0, len(EXAMPLES), AT_ONCE))
 def test_both_verbs_say_the_same(first: int, capsys: Capsys) -> None:
     for path in EXAMPLES[first : first + AT_ONCE]:
@@ -43,6 +44,7 @@ def test_both_verbs_say_the_same(first: int, capsys: Capsys) -> None:
         assert shown == checked, path
 
 
+@pytest.mark.grid(6)
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
 def test_a_large_transcript_is_checked_as_a_small_one_is(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     transcript = transcript_of_file(str(path))

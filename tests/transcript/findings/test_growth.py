@@ -138,6 +138,7 @@ def requests_without_the_session_that_was_not_given(count: int) -> list[Record]:
     return traffic.ends().records
 
 
+@pytest.mark.grid(5)
 @pytest.mark.parametrize(
     "odd",
     [

@@ -172,6 +172,7 @@ def mistake(sample: Sample) -> str:
     return types._checks()[f"{sender} {kind}"](method, REVISIONS[era], content)
 
 
+@pytest.mark.grid(10)
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: f"{sample[0]}-{sample[1]}-{sample[2]}-{sample[3]}")
 def test_what_is_plain_is_as_specified(sample: Sample) -> None:
     assert fits(sample)

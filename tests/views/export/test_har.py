@@ -60,6 +60,7 @@ def test_every_capture_follows_the_specification(name: str) -> None:
         assert entry["time"] == pytest.approx(sum(entry["timings"].values()))
 
 
+@pytest.mark.grid(8)
 @pytest.mark.parametrize("cut_bytes", [300, 2_000, 6_000, 12_000])
 @pytest.mark.parametrize("name", HTTP)
 def test_a_capture_that_is_cut_off_follows_the_specification(name: str, cut_bytes: int, tmp_path: Path) -> None:

@@ -82,6 +82,7 @@ def test_code_spans_keep_their_text(text: str) -> None:
     assert set(TAGS.findall(shown)) <= {"p", "code"}
 
 
+@pytest.mark.grid(20)
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_report_on_hostile_peers_has_only_our_markup(text: str) -> None:
     transcript = hostile_scene(text).transcript

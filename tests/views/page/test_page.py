@@ -79,6 +79,7 @@ def test_one_script_runs_and_nothing_is_loaded() -> None:
     assert "unsafe" not in policy
 
 
+@pytest.mark.grid(20)
 @pytest.mark.parametrize("text", [*HOSTILE, "</script><b>", "<!--<script>", "]]>", "{findings}"])
 def test_what_peers_wrote_makes_no_element(text: str) -> None:
     clean, dirty = (elements(written(hostile_scene(word).transcript)) for word in ("plain", text))

@@ -46,6 +46,7 @@ def calls(*tools: str) -> Dialogue:
     return scene
 
 
+@pytest.mark.grid(5)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
     ("name", "view"),

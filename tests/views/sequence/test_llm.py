@@ -223,6 +223,7 @@ def test_mermaid_reads_hostile_words_of_users_and_models_as_words(read_mermaid: 
         assert len(words(read_back)) == len(said_by(layout.steps)) + details, text
 
 
+@pytest.mark.grid(20)
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_users_and_models_say_is_text_in_a_picture_and_a_report(text: str) -> None:
     transcript = hostile(text)

@@ -37,6 +37,7 @@ def test_every_message_stands_in_the_picture_with_its_row() -> None:
     assert {str(step.row) for step in flat(layout.steps) if isinstance(step, Arrow)} <= set(texts_of_row)
 
 
+@pytest.mark.grid(20)
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_peers_wrote_is_text_and_nothing_else(text: str) -> None:
     transcript = hostile_scene(text).transcript

@@ -109,6 +109,7 @@ def test_words_after_a_quoted_message_stay_where_there_is_room() -> None:
     )
 
 
+@pytest.mark.grid(15)
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("width", [20, 80, None])
 def test_no_hostile_string_in_a_quoting_line_does_anything(text: str, width: int | None) -> None:
