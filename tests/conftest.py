@@ -1,6 +1,6 @@
 """Fixtures of all tests: a store of their own, the peers, the npm programs, the tier, and the rule about skips.
 
-It starts nothing but the process of tests/preparing.py: a test that starts a process ends it, by its id.
+It starts nothing but the processes of tests/preparing.py: a test that starts a process ends it, by its id.
 """
 
 import gc
@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -72,13 +73,6 @@ def _plain_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES"):
         monkeypatch.delenv(name, raising=False)
         os.unsetenv(name)  # which GNU readline sets for processes that get no `env`, without os.environ
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _prepared() -> Iterator[None]:
-    """Start the processes that have imported the SDK and the verbs of mcpspy, so that what tests start need not."""
-    with ready(), ready("tests.cli.copied"):
-        yield
 
 
 @pytest.fixture
@@ -189,6 +183,25 @@ def _npm_file(name: str) -> Path:
     if not path.exists():
         pytest.skip(f"{name} is not installed: make npm")
     return path
+
+
+# --- Processes that have imported the SDK and the verbs of mcpspy, so that what tests start need not ---
+
+PREPARED = pytest.StashKey[ExitStack]()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Start them, once for all workers of xdist."""
+    if not hasattr(session.config, "workerinput") and not session.config.option.collectonly:
+        stack = session.config.stash[PREPARED] = ExitStack()
+        stack.enter_context(ready())
+        stack.enter_context(ready("tests.cli.copied"))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End them."""
+    if PREPARED in session.config.stash:
+        session.config.stash[PREPARED].close()
 
 
 # --- Collected tests are a million objects, which stay to the end: looking for garbage among them takes a fifth of the time ---

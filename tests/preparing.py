@@ -1,7 +1,8 @@
 """Processes that have imported much, and copy themselves for each program that a test starts.
 
 One has the SDK, for peers (tests/peers/prepared.py), the other the verbs of mcpspy, for tests (tests/cli/forked.py).
-One of each kind belongs to each process of tests, and ends with it. It imports when it is asked for the first time.
+One of each kind belongs to each run of tests, all workers of xdist together, and ends with it. It imports when it is asked
+for the first time.
 """
 
 import atexit

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.deadlines import DEADLINE_S
-from tests.peers.prepared import address
+from tests.peers.prepared import address, ancestors
 
 PEERS = Path(__file__).parent / "peers"
 MCPSPY_IN_A_COPY = PEERS / "spy.py"
@@ -31,7 +31,7 @@ def ask(module: str, request: tuple[Any, ...], fds: list[int]) -> tuple[socket.s
     data = marshal.dumps(request)
     connection = socket.socket(socket.AF_UNIX)
     try:
-        connection.connect(address(os.getpid(), module))
+        _connect(connection, module)
         socket.send_fds(connection, [len(data).to_bytes(4, "big")], fds)
         connection.sendall(data)
         pid = int.from_bytes(connection.recv(4), "big")
@@ -40,6 +40,14 @@ def ask(module: str, request: tuple[Any, ...], fds: list[int]) -> tuple[socket.s
         connection.close()
         raise
     return connection, pid
+
+
+def _connect(connection: socket.socket, module: str) -> None:
+    """Connect to the process that we have ready, or, as a worker of xdist, the process that started us."""
+    for pid in (os.getpid(), *ancestors()):
+        with suppress(OSError):
+            return connection.connect(address(pid, module))
+    raise AssertionError(f"no process runs {module}")
 
 
 def finished(

@@ -18,11 +18,12 @@ NOT_PASSED_ON = {getattr(signal, name, 0) for name in ("SIGKILL", "SIGSTOP", "SI
 
 
 def address(owner: int, module: str = "tests.preparing") -> bytes:
-    """Return the socket of the process that this process of tests has ready, for the same Python only."""
+    """Return the socket of the process that `owner` has ready, for the same Python only."""
     return f"\0mcpspy-{module}-{owner}-".encode() + os.fsencode(sys.prefix)[-60:]
 
 
-def _ancestors() -> Iterator[int]:
+def ancestors() -> Iterator[int]:
+    """Yield the pids of our parent, its parent and so on."""
     pid = os.getppid()
     while pid > 1:
         yield pid
@@ -38,7 +39,7 @@ def _connected() -> socket.socket | None:
         return None
     module = "tests.cli.copied" if os.path.basename(sys.argv[0]) == "spy.py" else "tests.preparing"
     connection = socket.socket(socket.AF_UNIX)
-    for pid in _ancestors():
+    for pid in ancestors():
         try:
             connection.connect(address(pid, module))
         except OSError:
