@@ -204,6 +204,19 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.config.stash[PREPARED].close()
 
 
+# --- Transcripts are in cycles, and hold the captures that they read until garbage is collected ---
+
+MANY_DESCRIPTORS = 256
+
+
+def pytest_runtest_teardown() -> None:
+    """Collect garbage before a limit of descriptors is reached, which is 1,024 on many systems."""
+    fd = os.open(os.devnull, os.O_RDONLY)  # the lowest number that is free
+    os.close(fd)
+    if fd >= MANY_DESCRIPTORS:
+        gc.collect()
+
+
 # --- Collected tests are a million objects, which stay to the end: looking for garbage among them takes a fifth of the time ---
 
 

@@ -34,6 +34,17 @@ def readable(fd: int, timeout_s: float) -> bool:
     """Return whether something can be read within this time. A worker may have descriptors above 1,023: too high for `select`."""
     if not hasattr(select, "poll"):
         return bool(select.select([fd], [], [], timeout_s)[0])
+    return _polled(fd, select.POLLIN, timeout_s)
+
+
+def writable(fd: int, timeout_s: float) -> bool:
+    """Return whether something can be written within this time, likewise."""
+    if not hasattr(select, "poll"):
+        return bool(select.select([], [fd], [], timeout_s)[1])
+    return _polled(fd, select.POLLOUT, timeout_s)
+
+
+def _polled(fd: int, event: int, timeout_s: float) -> bool:
     waiting = select.poll()
-    waiting.register(fd, select.POLLIN)
+    waiting.register(fd, event)
     return bool(waiting.poll(timeout_s * 1000))

@@ -5,7 +5,6 @@ tests/deadlines.py; leaving the `with` block ends what was started.
 """
 
 import os
-import select
 import socket
 import struct
 import subprocess
@@ -17,7 +16,7 @@ from typing import TypeVar
 import mcpspy
 from mcpspy.records import CLIENT_PROCESSES, Close, Frame, Note, Open, Record
 from tests.cli.terminal import COPY
-from tests.deadlines import DEADLINE_S, eventually
+from tests.deadlines import DEADLINE_S, eventually, readable
 from tests.starting import Program
 from tests.systems.lacking import END_SIGNAL
 
@@ -113,7 +112,7 @@ class Upstream:
     @property
     def was_called(self) -> bool:
         """Return whether a connection waits to be accepted."""
-        return bool(select.select([self.listener], [], [], 0)[0])
+        return readable(self.listener.fileno(), 0)
 
     def close(self) -> None:
         """Listen no more. The connections stay."""

@@ -3,7 +3,6 @@
 import errno
 import os
 import resource
-import select
 import socket
 import ssl
 import threading
@@ -16,7 +15,7 @@ from mcpspy.live.http import dial
 from mcpspy.live.http.dial import Dial
 from mcpspy.live.http.listener import Authority, HttpOrigin
 from mcpspy.live.http.reactor import Reactor
-from tests.deadlines import DEADLINE_S
+from tests.deadlines import DEADLINE_S, writable
 
 CONNECT_S = 0.3
 
@@ -131,7 +130,7 @@ def silent() -> Iterator[int]:
             connection.setblocking(False)
             connection.connect_ex(("127.0.0.1", port))
             waiting.append(connection)
-            if not select.select([], [connection], [], 0.1)[1]:
+            if not writable(connection.fileno(), 0.1):
                 break
         yield port
         for connection in waiting:

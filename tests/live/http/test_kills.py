@@ -154,6 +154,7 @@ def test_a_signal_in_any_phase_ends_the_tap_in_time_and_the_capture_with_it(
             upstream.end()
 
 
+@pytest.mark.usefixtures("real_proxy")
 def test_a_tap_that_is_to_outlive_its_terminal_does(tmp_path: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
     try:

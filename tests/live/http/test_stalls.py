@@ -1,13 +1,12 @@
 """Tests of what an HTTP tap records when somebody has to wait; the tap runs in this process, with short times."""
 
-import select
 from collections.abc import Iterator
 
 import pytest
 
 from mcpspy.live.http import connection_pair, timers
 from mcpspy.records import Frame, Open, Partial, Record, Stall
-from tests.deadlines import DEADLINE_S, eventually
+from tests.deadlines import DEADLINE_S, eventually, readable
 from tests.live.http.ends import EVENTS, OK, Wire, chunk
 from tests.live.in_process import Ends, tapped
 
@@ -122,7 +121,7 @@ def test_a_client_may_not_ask_without_end_while_nothing_is_answered(ends: Ends, 
         server.head()
         server.take(1)
     client.send(request)
-    assert not select.select([server.socket], [], [], 0.2)[0]
+    assert not readable(server.socket.fileno(), 0.2)
     server.send(OK)
     assert client.take(len(OK)) == OK
     server.head()

@@ -1,6 +1,5 @@
 """Tests of how long a tap waits for a slow request; the tap runs in this process, with short times."""
 
-import select
 import threading
 import time
 from collections.abc import Iterator
@@ -8,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from mcpspy.live.http import timers
-from tests.deadlines import DEADLINE_S, eventually
+from tests.deadlines import DEADLINE_S, eventually, readable
 from tests.live.http.ends import EVENTS, OK, Wire, chunk
 from tests.live.in_process import Ends, tapped
 
@@ -45,7 +44,7 @@ def test_a_head_has_its_time_as_a_whole_however_often_something_comes(ends: Ends
     client = ends.connect()
     began_s = time.monotonic()
     client.send(b"POST / HTTP/1.1\r\nX: ")
-    while not select.select([client.socket], [], [], PATIENCE_S / 10)[0]:
+    while not readable(client.socket.fileno(), PATIENCE_S / 10):
         assert time.monotonic() - began_s < DEADLINE_S
         client.send(b"x")
     assert client.rest().startswith(b"HTTP/1.1 408 ")
