@@ -244,13 +244,14 @@ MARK_OF_FIXTURE = {
 def _thin_grids(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out combinations of a grid whose values all occur in others, or all but so many as its mark says.
 
-    One that was asked for by its name is run.
+    Leave out what is marked `more` too. What was asked for by its name is run.
     """
     grids: dict[str, list[pytest.Function]] = {}
+    left_out = [item for item in items if item.get_closest_marker("more") and item.nodeid not in config.args]
     for item in items:
         if isinstance(item, pytest.Function) and item.get_closest_marker("grid") and item.nodeid not in config.args:
             grids.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    left_out = [item for grid in grids.values() for item, is_chosen in zip(grid, _chosen(grid), strict=True) if not is_chosen]
+    left_out += [item for grid in grids.values() for item, is_chosen in zip(grid, _chosen(grid), strict=True) if not is_chosen]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
@@ -286,9 +287,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if str(item.path).startswith(DATA_PATH):
             item.add_marker("data_path")
-        if "current_tier" in vars(getattr(item, "module", item)) or item.get_closest_marker(
-            "grid"
-        ):  # the tier decides which run
+        marks = {mark.name for mark in item.iter_markers()}
+        if "current_tier" in vars(getattr(item, "module", item)) or marks & {"grid", "more"}:  # the tier decides which run
             item.add_marker("tiered")
         if TESTED_SYSTEM != "linux" and (why := reason(item.path.relative_to(Path(__file__).parent).as_posix(), item.name)):
             item.add_marker(pytest.mark.skip(reason=why))

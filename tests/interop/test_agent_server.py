@@ -86,6 +86,7 @@ def test_over_http_it_answers_those_who_know_the_path_and_have_no_other_origin(m
         assert refused(host, f"/{path}", {"Sec-Fetch-Site": "cross-site"}) == 404
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_many_clients_at_once_get_all_their_answers(mode: str, mcpspy: list[str], tier: Tier) -> None:
     count = tier(sample=10, more=50, full=50)

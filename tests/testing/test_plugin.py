@@ -31,6 +31,7 @@ def test_a_test_without_the_fixture_imports_nothing_more(project: pytest.Pyteste
     assert_absent({"mcpspy.testing"}, modules.split())
 
 
+@pytest.mark.more
 def test_workers_of_xdist_play_record_and_report_as_one_process_does(project: pytest.Pytester, tier: Tier) -> None:
     count = tier(sample=3, more=20, full=100)
     project.makepyfile(

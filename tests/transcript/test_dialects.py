@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from mcpspy.transcript.model import Kind, Outcome
+from tests.tiers import Tier
 from tests.transcript.dialogue import notification, request, result
 from tests.transcript.traffic import Call, Traffic
 
@@ -119,10 +120,10 @@ def test_plain_text_that_is_json_by_the_line_is_read_by_the_line() -> None:
     )
 
 
-def test_thousands_of_streams_that_break_off_take_time_in_proportion() -> None:
-    traffic = Traffic()
-    for _ in range(5_000):
+def test_thousands_of_streams_that_break_off_take_time_in_proportion(tier: Tier) -> None:
+    traffic, count = Traffic(), tier(sample=2_000, more=5_000, full=5_000)
+    for _ in range(count):
         traffic.post(request(1)).stream().event("", id="e").close("server")
-    for _ in range(5_000):
+    for _ in range(count):
         traffic.get(Last_Event_ID="e").stream().event(result(1), id="x").close()
     assert {exchange.outcome for exchange in traffic.exchanges} == {Outcome.UNANSWERED}

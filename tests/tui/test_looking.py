@@ -8,6 +8,7 @@ from mcpspy.tui.line_list import strip_of
 from mcpspy.tui.row_lines import RowLines
 from mcpspy.tui.shown_rows import ShownRows
 from mcpspy.tui.tabs import TABS
+from tests.tiers import Tier
 from tests.transcript.dialogue import Dialogue, result
 from tests.tui.piloting import CAPTURES, piloted, piloting
 from tests.views.scenes import call, hostile_scene
@@ -146,10 +147,10 @@ async def test_hostile_strings_are_harmless_on_the_screen() -> None:
 
 
 @piloting
-async def test_hostile_strings_are_harmless_in_all_that_a_key_opens() -> None:
+async def test_hostile_strings_are_harmless_in_all_that_a_key_opens(tier: Tier) -> None:
     transcript = hostile_scene("\x1b[2J[bold]x[/] \u202e").transcript
     async with piloted(transcript, size=(120, 40)) as shown:
-        for row in transcript.rows[:3]:
+        for row in transcript.rows[: tier(sample=1, more=3, full=3)]:
             for key in ("y", "e", "d", "g", "r", "x", "f", "s", "p", "l", "question_mark"):
                 await shown.press(key)
                 assert not dangerous(shown.text.replace("\n", "")), (row, key)

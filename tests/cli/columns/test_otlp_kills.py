@@ -9,6 +9,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
+
 from tests.cli.terminal import MCPSPY, run
 from tests.deadlines import DEADLINE_S, eventually
 from tests.sharing.hiding import lines as written
@@ -70,6 +72,7 @@ def counts(receiver: Receiver) -> dict[str, tuple[int, float, list[int]]]:
     return {key: (point.count, point.sum, list(point.bucket_counts)) for key, point in last.items()}
 
 
+@pytest.mark.more
 def test_with_both_ends_killed_at_random_nothing_is_lost_or_counted_twice(tmp_path: Path, tier: Tier) -> None:
     path, chance = large_capture(tmp_path), Random(21)
     whole = tmp_path / "whole"

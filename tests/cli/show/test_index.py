@@ -79,8 +79,10 @@ def index_of(store: Path) -> Path:
     return store / f"{NAME}.idx"
 
 
-def test_a_large_capture_is_shown_the_same_with_its_index(store: Path) -> None:
-    for words in (
+@pytest.mark.grid(4)
+@pytest.mark.parametrize(
+    "words",
+    [
         (":3",),
         (":2..4",),
         ("",),
@@ -92,16 +94,18 @@ def test_a_large_capture_is_shown_the_same_with_its_index(store: Path) -> None:
         ("", "--since", "2000-01-01"),
         ("", "--since", "2000-01-01", "--stats"),
         ("", "-F", '"read_7"'),
-    ):
-        shown = []
-        for has_index in (False, True):
-            assert index_of(store).exists() is has_index
-            done = run("show", f"large{words[0]}", *words[1:])
-            assert done.returncode == 0
-            shown.append(done.stdout)
-        assert shown[0] == shown[1]
-        assert index_of(store).stat().st_mode & 0o777 == 0o600
-        index_of(store).unlink()
+    ],
+    ids=" ".join,
+)
+def test_a_large_capture_is_shown_the_same_with_its_index(words: tuple[str, ...], store: Path) -> None:
+    shown = []
+    for has_index in (False, True):
+        assert index_of(store).exists() is has_index
+        done = run("show", f"large{words[0]}", *words[1:])
+        assert done.returncode == 0
+        shown.append(done.stdout)
+    assert shown[0] == shown[1]
+    assert index_of(store).stat().st_mode & 0o777 == 0o600
 
 
 def test_a_large_capture_of_http_is_shown_the_same_with_its_index(http_store: Path) -> None:

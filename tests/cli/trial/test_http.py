@@ -78,6 +78,7 @@ def test_if_it_is_killed_the_mock_and_the_proxy_end(visit: str, tmp_path: Path) 
     eventually(is_closed, "the end of the proxy")
 
 
+@pytest.mark.more
 def test_two_answers_are_reordered_for_a_client_that_has_two_calls_at_once(visit: str, tmp_path: Path) -> None:
     together = tried(visit, [*GREETER, "together"], "--patience", "40", *only("reordered"), status=0)
     assert outcomes(together)["reordered"] == "went on"
@@ -86,6 +87,7 @@ def test_two_answers_are_reordered_for_a_client_that_has_two_calls_at_once(visit
     assert outcomes(in_turn)["reordered"] == "not reached"
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("fault", ["stray-answer", "unknown-notification"])
 def test_a_fault_that_needs_several_messages_gets_an_answer_in_events(visit: str, tmp_path: Path, fault: str) -> None:
     trial = tried(visit, GREETER, "--patience", "40", *only(fault))[fault]
@@ -94,6 +96,7 @@ def test_a_fault_that_needs_several_messages_gets_an_answer_in_events(visit: str
     assert trial["outcome"] != "not reached"
 
 
+@pytest.mark.more
 def test_the_old_transport_is_tried_too(visit: str, tmp_path: Path) -> None:
     trials = tried(visit, GREETER, "--transport", "sse", "--patience", "40", *only("error", "noise", "broken-answer"))
     assert {name: outcome for name, outcome in outcomes(trials).items() if name != "broken-answer"} == {

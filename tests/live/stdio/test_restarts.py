@@ -178,6 +178,7 @@ def restarted(controller: Controller) -> dict[str, Any]:
 CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 
 
+@pytest.mark.grid(1)
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_no_call_of_a_busy_client_is_lost_or_waits_for_a_restart(home: Path, peer: Peer, tier: Tier, mode: str) -> None:
     command = [*MCPSPY, "run", "--reload", "--watch", str(Path(__file__)), "--", *peer("pyserver.py"), "stdio"]

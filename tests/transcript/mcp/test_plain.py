@@ -181,6 +181,7 @@ def test_what_is_plain_is_as_specified(sample: Sample) -> None:
     assert [other for other in others if fits(other) and mistake(other)] == []
 
 
+@pytest.mark.more
 def test_what_is_plain_in_captures_is_as_specified_however_it_is_changed() -> None:
     names = official_names()
     samples = list(recorded_samples())
