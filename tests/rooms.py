@@ -196,7 +196,7 @@ class Module:
     @cached_property
     def imports(self) -> list[Import]:
         """Every import statement, wherever it stands; `if TYPE_CHECKING` counts like any other."""
-        return [imported for node, inside in _walk(self.tree) for imported in self._read(node, inside)]
+        return [imported for node, inside in _statements(self.tree) for imported in self._read(node, inside)]
 
     def _read(self, node: ast.AST, inside: bool) -> Iterator[Import]:  # noqa: FBT001 - two values of one walk
         match node:
@@ -220,12 +220,16 @@ class Module:
         return Import(line=line, name=name, room=room, relative=relative, inside_function=inside)
 
 
-def _walk(node: ast.AST, *, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
-    """Yield every node below, and whether it is inside a function."""
-    inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+_HAVE_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
+
+
+def _statements(node: ast.AST, *, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """Yield every statement below, and whether it is inside a function."""
+    inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     for child in ast.iter_child_nodes(node):
-        yield child, inside
-        yield from _walk(child, inside=inside)
+        if isinstance(child, _HAVE_STATEMENTS):
+            yield child, inside
+            yield from _statements(child, inside=inside)
 
 
 def parse(path: Path, source: str) -> Module:

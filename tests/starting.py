@@ -22,7 +22,7 @@ MCPSPY_IN_A_COPY = PEERS / "spy.py"
 READ_AT_START = ("PYTHON", "LC_", "LANG")
 """Names of variables that only an interpreter that starts reads begin so."""
 ALIKE = {("LANG", "C.UTF-8"), ("PYTHONIOENCODING", "utf-8")}
-"""What a copy has too."""
+"""Values that a copy has too."""
 ENCODINGS = [("utf-8", "surrogateescape"), ("utf-8", "surrogateescape"), ("utf-8", "backslashreplace")]
 
 
