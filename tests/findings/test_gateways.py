@@ -20,12 +20,15 @@ from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.cli.check import command
 from mcpspy.cli.diff import command as diff
 from mcpspy.records import Damage, Frame, Header
+from tests.cli.terminal import COPY
 from tests.conftest import PEERS
 from tests.deadlines import eventually
 from tests.known_problems.stage import Caller, Talker, asking, hello, python, serving
 from tests.known_problems.test_http import listen
+from tests.starting import Program
 
 Talk = Callable[[Caller], None]
+COPIED: Any = {"program": tuple(COPY), "start": Program}
 
 
 @contextmanager
@@ -33,12 +36,20 @@ def hops(folder: Path, gateway: str = "", server: str = "") -> Iterator[str]:
     """Run a server, a tap, a reverse proxy and a tap, each with its fault. Yields the URL for clients."""
     with (
         serving(folder, "0", *server.split()) as number,
-        tapped(f"http://127.0.0.1:{number}/mcp", folder, "--label", "server", "--capture", str(folder / "b.mcpspy")) as inner,
+        tapped(
+            f"http://127.0.0.1:{number}/mcp", folder, "--label", "server", "--capture", str(folder / "b.mcpspy"), **COPIED
+        ) as inner,
         started(
-            [sys.executable, str(PEERS / "reverseproxy.py"), "0", inner, *gateway.split()], folder, folder / "log", {}
+            [sys.executable, str(PEERS / "reverseproxy.py"), "0", inner, *gateway.split()], folder, folder / "log", {}, Program
         ) as output,
         tapped(
-            f"http://127.0.0.1:{port(output)}/mcp", folder, "--label", "gateway", "--capture", str(folder / "a.mcpspy")
+            f"http://127.0.0.1:{port(output)}/mcp",
+            folder,
+            "--label",
+            "gateway",
+            "--capture",
+            str(folder / "a.mcpspy"),
+            **COPIED,
         ) as outer,
     ):
         yield outer
@@ -257,7 +268,7 @@ def test_a_bridge_from_stdio_is_blamed_for_its_own_faults(rule: str, culprit: st
     with (
         serving(tmp_path) as number,
         tapped(
-            f"http://127.0.0.1:{number}/mcp", tmp_path, "--label", "server", "--capture", str(tmp_path / "b.mcpspy")
+            f"http://127.0.0.1:{number}/mcp", tmp_path, "--label", "server", "--capture", str(tmp_path / "b.mcpspy"), **COPIED
         ) as inner,
         Talker(
             [*python("bridge.py"), inner, *fault.split()], "--label", "bridge", "--capture", str(tmp_path / "a.mcpspy")

@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,8 +17,10 @@ from mcpspy.cli.transcripts import transcript_of_file
 from mcpspy.transcript.findings.run import all_findings
 from tests.agent.agents import Agent, capture
 from tests.deadlines import DEADLINE_S, SCENE_S
+from tests.starting import PEERS, Program
 from tests.tiers import Tier
 
+AGENT_SERVER = [sys.executable, str(PEERS / "agentserver.py")]
 CALLS: dict[str, dict[str, Any]] = {
     "recordings": {},
     "timeline": {"max_tokens": 500},
@@ -45,7 +48,7 @@ def test_a_client_of_either_era_uses_it_over_stdio_and_mcpspy_finds_nothing_in_t
     mode: str, mcpspy: list[str], tmp_path: Path, store: Path
 ) -> None:
     own = tmp_path / "own.mcpspy"
-    words = [*mcpspy[1:], "run", "--capture", str(own), "--", *mcpspy, "mcp", str(capture("everything"))]
+    words = [*mcpspy[1:], "run", "--capture", str(own), "--", *AGENT_SERVER, "mcp", str(capture("everything"))]
     environment = {"MCPSPY_HOME": str(store)}
 
     async def main() -> None:
@@ -63,7 +66,7 @@ def test_a_client_of_either_era_uses_it_over_stdio_and_mcpspy_finds_nothing_in_t
 def listening(mcpspy: list[str], *words: str) -> Iterator[str]:
     """Let `mcpspy mcp` listen. Yields its URL."""
     words = (*mcpspy, "mcp", *words, "--listen", "127.0.0.1:0")
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with Program(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         try:
             yield process.stdout.readline().strip()
@@ -71,8 +74,8 @@ def listening(mcpspy: list[str], *words: str) -> Iterator[str]:
             process.terminate()
 
 
-def test_over_http_it_answers_those_who_know_the_path_and_have_no_other_origin(mcpspy: list[str]) -> None:
-    with listening(mcpspy, str(capture("everything"))) as url:
+def test_over_http_it_answers_those_who_know_the_path_and_have_no_other_origin() -> None:
+    with listening(AGENT_SERVER, str(capture("everything"))) as url:
 
         async def main() -> None:
             async with asyncio.timeout(DEADLINE_S), Client(url) as client:
@@ -88,9 +91,9 @@ def test_over_http_it_answers_those_who_know_the_path_and_have_no_other_origin(m
 
 @pytest.mark.grid(1)
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_many_clients_at_once_get_all_their_answers(mode: str, mcpspy: list[str], tier: Tier) -> None:
+def test_many_clients_at_once_get_all_their_answers(mode: str, tier: Tier) -> None:
     count = tier(sample=10, more=50, full=50)
-    with listening(mcpspy, str(capture("everything"))) as url:
+    with listening(AGENT_SERVER, str(capture("everything"))) as url:
 
         async def client(everybody: asyncio.Barrier) -> None:
             async with Client(url, mode=mode) as connected:

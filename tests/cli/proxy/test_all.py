@@ -15,9 +15,10 @@ import pytest
 
 from mcpspy.setup import ports
 from mcpspy.setup.wrapping import PORTS
-from tests.cli.terminal import on_terminal, run
+from tests.cli.terminal import COPY, on_terminal, run
 from tests.deadlines import DEADLINE_S, eventually
 from tests.live.http.ends import OK, Upstream, Wire
+from tests.starting import Program
 
 
 @pytest.fixture(autouse=True)
@@ -47,8 +48,8 @@ class All:
     """A running `mcpspy proxy --all`. `addresses` are by label, as they were printed."""
 
     def __init__(self, count: int, *options: str) -> None:
-        argv = [sys.executable, "-m", "mcpspy", "proxy", "--all", *options]
-        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        argv = [*COPY, "proxy", "--all", *options]
+        self.process: subprocess.Popen[str] = Program(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addresses: dict[str, str] = {}
         self._taps: set[int] = set()
         self.read(count)

@@ -19,6 +19,7 @@ from tests.cli.replays import LIST, SERVER, call, recorded
 from tests.cli.terminal import COPY, run
 from tests.conftest import PEERS
 from tests.deadlines import DEADLINE_S, SCENE_S
+from tests.starting import finished
 
 CLIENT = r"""
 import json, os, signal, subprocess, sys
@@ -68,14 +69,7 @@ def client(tmp_path: Path, *, retries: int = 0, wait_s: float = 0.0) -> list[str
 
 def tried(capture: str, words: list[str], *options: str, status: int | None = None) -> dict[str, Any]:
     """Try a peer; return its outcomes by fault, each with all that the JSON has."""
-    done = subprocess.run(
-        [*COPY, "trial", capture, "--json", "--slow", "100ms", *options, "--", *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SCENE_S,
-        check=False,
-    )
+    done = finished([*COPY, "trial", capture, "--json", "--slow", "100ms", *options, "--", *words], timeout_s=SCENE_S)
     output = json.loads(done.stdout)
     assert output["exit"] == done.returncode
     if status is not None:

@@ -14,12 +14,14 @@ from typing import Any
 
 import pytest
 
+from tests.cli.terminal import COPY
 from tests.conftest import PEERS
 from tests.deadlines import DEADLINE_S
 from tests.interop.serving import recorded
 from tests.known_problems.stage import Caller, serving
 from tests.live.mock.mocking_http import HttpMocking
 from tests.peers.stdiodialects import BANNER, SAYS, said
+from tests.starting import Program, finished
 
 MCPSPY = [sys.executable, "-m", "mcpspy"]
 
@@ -34,7 +36,7 @@ def asking(method: str, id: int) -> bytes:
 def talk(words: list[str], first_id: int = 1) -> bytes:
     """Speak with a program on stdio, each message after the answer to the last; return all that it wrote."""
     methods = [*SAYS, "tools/list"]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with Program(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         (deadline := Timer(DEADLINE_S, process.kill)).start()
@@ -45,9 +47,9 @@ def talk(words: list[str], first_id: int = 1) -> bytes:
             due += len(said(method, id))
             while len(heard) < due and (data := os.read(process.stdout.fileno(), due - len(heard))):
                 heard += data
-        rest, _ = process.communicate()
+        rest: bytes = process.communicate()[0]
         deadline.cancel()
-    return heard + rest
+    return bytes(heard) + rest
 
 
 @pytest.mark.parametrize("when", ["early", "late"])
@@ -57,14 +59,14 @@ def test_a_mock_on_stdio_writes_what_the_server_wrote(when: str, tmp_path: Path)
     written = talk([*MCPSPY, "run", "--quiet", "--capture", str(capture), "--", *server])
     assert written.startswith(BANNER)
     assert written.endswith(b"bye")
-    assert talk([*MCPSPY, "mock", str(capture), "--capture", str(tmp_path / "own.mcpspy")]) == written
+    assert talk([*COPY, "mock", str(capture), "--capture", str(tmp_path / "own.mcpspy")]) == written
 
 
 def test_live_ids_are_spelled_as_the_server_spelled_them(tmp_path: Path) -> None:
     capture = tmp_path / "dialects.mcpspy"
     server = [sys.executable, str(PEERS / "stdiodialects.py")]
     talk([*MCPSPY, "run", "--quiet", "--capture", str(capture), "--", *server])
-    written = talk([*MCPSPY, "mock", str(capture), "--capture", str(tmp_path / "own.mcpspy")], 71)
+    written = talk([*COPY, "mock", str(capture), "--capture", str(tmp_path / "own.mcpspy")], 71)
     assert written == talk(server, 71)
 
 
@@ -131,13 +133,7 @@ def test_a_replay_compares_what_is_in_no_exchange(tmp_path: Path) -> None:
         server.read_text(encoding="utf-8").replace(r"[DONE]\n", "").replace('"completed"', '"done"'), encoding="utf-8"
     )
     done = [
-        subprocess.run(
-            [*MCPSPY, "replay", str(capture), "--json", "--", sys.executable, str(program)],
-            capture_output=True,
-            timeout=DEADLINE_S,
-            check=False,
-        )
-        for program in (server, other)
+        finished([*COPY, "replay", str(capture), "--json", "--", sys.executable, str(program)]) for program in (server, other)
     ]
     assert [replay.returncode for replay in done] == [0, 1], done[0].stdout
     (client,) = json.loads(done[1].stdout)["clients"]
