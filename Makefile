@@ -1,6 +1,6 @@
 # Every target sets up what it needs: a virtual environment in .venv, from Python (3.11 or later) and PyPI alone, without root.
 #   make demo        watch mcpspy record and show a small MCP server and client
-#   make test        the tests that need Python and PyPI alone, in about six minutes on two cores
+#   make test        the tests that need Python and PyPI alone, in about five minutes on two cores
 #   make more        those of them that count or choose, with five times the counts and every choice
 #   make interop     the tests with programs of npm and Debian, after `make npm`
 #   make check       lint, types and tests: what a change has to pass
