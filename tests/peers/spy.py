@@ -1,7 +1,7 @@
 """mcpspy, for tests that want it in a process of its own, but not what its start takes.
 
 spy.py ARGUMENT…
-SPY_LARGE_BYTES in its environment says from which size on captures are large.
+SPY_LARGE_BYTES in its environment says from which size on captures are large; SPY_COPIES, that a trial starts mcpspy as spy.py too.
 """
 
 import prepared  # noqa: F401 - saves the imports that follow
@@ -16,4 +16,9 @@ if __name__ == "__main__":
         from mcpspy.cli import transcripts
 
         transcripts.LARGE_BYTES = int(os.environ["SPY_LARGE_BYTES"])
+    if "SPY_COPIES" in os.environ:
+        from mcpspy.cli.trial import bench, serving
+
+        for module in (bench, serving):
+            vars(module)["MCPSPY"] = (sys.executable, __file__)
     sys.exit(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -69,7 +70,8 @@ def client(tmp_path: Path, *, retries: int = 0, wait_s: float = 0.0) -> list[str
 
 def tried(capture: str, words: list[str], *options: str, status: int | None = None) -> dict[str, Any]:
     """Try a peer; return its outcomes by fault, each with all that the JSON has."""
-    done = finished([*COPY, "trial", capture, "--json", "--slow", "100ms", *options, "--", *words], timeout_s=SCENE_S)
+    command = [*COPY, "trial", capture, "--json", "--slow", "100ms", *options, "--", *words]
+    done = finished(command, env={**os.environ, "SPY_COPIES": "1"}, timeout_s=SCENE_S)
     output = json.loads(done.stdout)
     assert output["exit"] == done.returncode
     if status is not None:
