@@ -55,6 +55,7 @@ def test_a_call_goes_into_the_session_and_its_answer_is_compared(sums: Client) -
     assert sent(sums) == 2
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.parametrize("action", ["accept", "decline"])
 def test_a_client_that_can_ask_its_user_does(sums: Client, mode: str, action: str) -> None:
@@ -84,6 +85,7 @@ def over(client: Client) -> None:
     end(client)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.parametrize("action", ["accept", "decline"])
 def test_a_recording_is_replayed_once_its_user_was_asked(
