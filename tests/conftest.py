@@ -210,7 +210,14 @@ MANY_DESCRIPTORS = 256
 
 
 def pytest_runtest_teardown() -> None:
-    """Collect garbage before a limit of descriptors is reached, which is 1,024 on many systems."""
+    collect_where_many_are_open()
+
+
+def collect_where_many_are_open() -> None:
+    """Collect garbage before a limit of descriptors is reached, which is 1,024 on many systems.
+
+    A test calls it too, if each of its examples reads captures.
+    """
     fd = os.open(os.devnull, os.O_RDONLY)  # the lowest number that is free
     os.close(fd)
     if fd >= MANY_DESCRIPTORS:

@@ -37,6 +37,7 @@ from mcpspy.views.timeline.exchange import carrying_transactions, row_lines
 from mcpspy.views.timeline.http_wire import wire_lines
 from mcpspy.views.timeline.ordering import Order
 from mcpspy.views.timeline.timeline import row_widths, timeline
+from tests.conftest import collect_where_many_are_open
 
 VERSION = "1"
 _SMALL_BLOCK = 3
@@ -180,3 +181,4 @@ def assert_shows_the_same(path: Path) -> None:
     transcript.rows = list(transcript.rows)
     for of_index, of_capture in zip(shown_of_all(transcript), shown_of_all(whole(path)), strict=True):
         assert of_index == of_capture
+    collect_where_many_are_open()

@@ -19,6 +19,7 @@ from mcpspy.transcript.findings.run import findings
 from mcpspy.transcript.model import Row, Transcript
 from mcpspy.transcript.transcribe import Transcriber
 from mcpspy.views.timeline.timeline import row_widths
+from tests.conftest import collect_where_many_are_open
 from tests.index.showing import VERSION, chosen_rows, make_blocks_small, shown, whole
 from tests.index.test_index import RECORDED
 from tests.tiers import current_tier, slow_examples
@@ -78,6 +79,7 @@ def assert_shows_the_same(path: Path, transcript: Transcript, *, ends: bool) -> 
         assert of_index == of_capture
     for of_index, of_capture in zip(chosen_rows(transcript, other()), chosen_rows(other(), other()), strict=True):
         assert of_index == of_capture
+    collect_where_many_are_open()
 
 
 def assert_grows(data: bytes, at: int, how: str) -> bool:
