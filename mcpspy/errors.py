@@ -165,9 +165,9 @@ class MissingExtraError(McpspyError):
 
 
 class CollectorError(McpspyError):
-    """A collector that cannot be reached, or refuses what is sent; `name` is its URL. `takes_spans` says that it takes those.
+    """A collector that cannot be reached, or refuses what is sent; `name` is its URL.
 
-    `status` is the HTTP status of its answer; None if there was none.
+    `status` is the HTTP status of its answer; None if there was none. `takes_spans` is true if it refused metrics only.
     """
 
     exit_status = 4
@@ -184,8 +184,8 @@ class CollectorError(McpspyError):
             return f"the collector at {self.name} wants credentials{answer}; give them in OTEL_EXPORTER_OTLP_HEADERS."
         if self.takes_spans:
             return f"the collector at {self.name} takes spans, but no metrics{answer}; add --no-metrics if it has none."
-        advice = "name another with --endpoint" if self.status else "start it, or name another with --endpoint"
-        if self.name.rstrip("/").endswith("/v1/traces"):
+        advice = f"{'' if self.status else 'start it, wait if it is busy, or '}name another with --endpoint"
+        if self.status == 404 and self.name.rstrip("/").endswith("/v1/traces"):
             advice = "give --endpoint without /v1/traces"
         return f"the collector at {self.name} does not take spans{answer}; {advice}."
 

@@ -43,7 +43,7 @@ class TableBatches:
         self._schema = arrow_schema(name, payloads=payloads)
         self._columns: list[list[Any]] = [[] for _ in TABLES[name].columns]
         self._equal: dict[int, tuple[Any, pa.Array]] = {}
-        """By position the arrays of columns that had the same value in all rows, as several have most of the time."""
+        """By position: the value that all rows of a column had, as in many columns, and an array of it."""
         self.count = 0
 
     def feed(self, row: Values) -> None:
@@ -82,11 +82,11 @@ class TableBatches:
         self._sink(self._name, pa.RecordBatch.from_arrays(arrays, schema=self._schema))
 
     def _array(self, at: int, column: TableColumn, values: Sequence[Any]) -> pa.Array:
-        if values.count(values[0]) < len(values):
+        if len(values) < BATCH_ROWS or values.count(values[0]) < len(values):
             return self._made(column, values)
         value, array = self._equal.get(at, (None, ()))
         if value != values[0] or len(array) < len(values):
-            array = pa.repeat(self._made(column, values[:1])[0], max(len(values), 2 * BATCH_ROWS))
+            array = pa.repeat(self._made(column, values[:1])[0], len(values))
             self._equal[at] = values[0], array
         return array[: len(values)]
 

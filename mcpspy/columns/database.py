@@ -20,7 +20,7 @@ _CONFIGURATION: Final[dict[str, Any]] = {
     "allow_community_extensions": "false",
 }
 _READING: Final = "SELECT"
-"""The statements that only read. `EXPLAIN ANALYZE COPY` runs what it explains, and writes to the folder of columns."""
+"""The only statement that is run. `EXPLAIN ANALYZE COPY` would write to the folder of columns."""
 
 _ROWS_AT_ONCE: Final = 10_000
 _TIMES: Final = {"captures": "ended"}
@@ -110,7 +110,7 @@ class Database:
                 raise QueryError(f"there are {len(statements)} statements; give one SELECT")
             kind = statements[0].type.name
             if kind != _READING:
-                raise QueryError(f"{kind} does not only read; give one SELECT")
+                raise QueryError(f"{kind} is not allowed; give one SELECT")
             named = [table for table in TABLES if table in sql.lower()]  # a view opens all files of its table
             for table in named or TABLES:  # all of them for SHOW TABLES, and for an error that names the nearest table
                 self._view(table)

@@ -72,7 +72,7 @@ class ColumnFiles:
         self._groups: dict[str, _Group] = {}
         self._thread: ThreadPoolExecutor | None = None
         self._written: Future[None] | None = None
-        """The last row group, which a thread encodes and compresses beside the reading of the capture."""
+        """The last row group, which a thread encodes and compresses while the capture is read."""
 
     def feed(self, table: str, batch: pa.RecordBatch) -> None:
         """Take the next rows of a table. Raises: OSError."""
@@ -113,15 +113,15 @@ class ColumnFiles:
         self._writers.clear()
 
     def _taken(self, table: str) -> tuple[pq.ParquetWriter, pa.Table]:
-        """Return the rows of a table that wait, which no longer do, and what writes them. Raises: OSError."""
+        """Take the waiting rows of a table. Return its writer and the rows. Raises: OSError."""
         rows = pa.Table.from_batches(self._groups.pop(table).batches)
         return self._writer(table, rows.schema), rows
 
     def _wait(self) -> None:
         """Wait until the last group is written. Raises: OSError."""
-        written, self._written = self._written, None
-        if written is not None:
-            written.result()
+        if self._written is not None:
+            self._written.result()  # if this is interrupted, `discard` still has to wait
+            self._written = None
             pa.default_memory_pool().release_unused()  # otherwise it keeps as much memory as a group takes
 
     def _writer(self, table: str, schema: pa.Schema) -> pq.ParquetWriter:

@@ -23,6 +23,9 @@ _NAMES: Final = SecretNames()
 _OPTIONS: Final = (b" -p", b'"-p', b" -u", b'"-u')
 """Short options after which, or in which, a password may stand."""
 
+_FEW_DASHES: Final = 32
+"""With a dash in so many bytes or more, it takes less time to split a text at them than to search it for pairs."""
+
 _LONGEST_NAME: Final = 128
 _PARAMETER_LETTERS: Final = LETTERS_AND_DIGITS + b"_.-%[]"
 _VALUE: Final = b"value"
@@ -49,10 +52,13 @@ def may_tell(data: bytes) -> bool:
         return True
     if b"-" not in data:
         return False
-    before_dashes = {piece[-1:] for piece in data.split(b"-")}  # to search for two letters takes longer
+    if data.count(b"-") > len(data) // _FEW_DASHES:
+        before_dashes = {pair[:1] for pair in (b"--", b" -", b'"-') if pair in data}
+    else:
+        before_dashes = {piece[-1:] or b"-" for piece in data.split(b"-")}  # to search for pairs takes longer
     if not before_dashes.isdisjoint((b" ", b'"')) and any(option in data for option in _OPTIONS):
         return True
-    return b"" in before_dashes and b"--" in data and may_assign(data)
+    return b"-" in before_dashes and b"--" in data and may_assign(data)
 
 
 @lru_cache(10_000)

@@ -24,15 +24,15 @@ _refused = lazy_pattern(r"code: (\d{3}),").search
 
 
 class _RefusalStatus(logging.Handler):
-    """The HTTP status with which a collector refused what was sent last: the exporter says it in its log only."""
+    """The HTTP status with which a collector refused what was sent last: the exporter only logs it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.status: int | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        found = _refused(record.getMessage())
-        self.status = None if found is None else int(found[1])
+        match = _refused(record.getMessage())
+        self.status = None if match is None else int(match[1])
 
 
 class Collector:

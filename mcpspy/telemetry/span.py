@@ -83,13 +83,13 @@ def masked_attributes(attributes: Attributes, mask: TextsMask) -> Attributes:
 
 
 def sendable(text: str) -> str:
-    """Cut a long text, and replace halves of characters, with which a whole batch would be refused."""
+    """Cut a long text, and replace lone surrogates: a collector refuses a whole batch that has one."""
     short = text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
     return short if short.isascii() else short.encode("utf-8", "replace").decode()
 
 
 def _new_texts(texts: Iterable[str], mask: TextsMask) -> dict[str, str]:
-    """Return what takes the place of texts, without those that stay."""
+    """Return the replacements of texts that change."""
     known = list(dict.fromkeys(texts))
     masked = (sendable(old if text is None else text) for old, text in zip(known, mask([*known]), strict=True))
     return {old: text for old, text in zip(known, masked, strict=True) if text != old}

@@ -20,8 +20,8 @@ FILE_EXTENSION = ".parquet"
 UNDATED = "1970-01-01"
 """The date of captures without a header, and of those whose time no calendar has."""
 
-LEFT_OVER_S = 3_600
-"""A file that is written is not left alone as long as this."""
+UNFINISHED_S = 3_600
+"""An unfinished file that nobody has written to for so long is of an export that was killed."""
 
 _MAX_ID_LETTERS = 64
 _LAST_NS = 253_402_300_800_000_000_000
@@ -70,14 +70,14 @@ def remove_columns(folder: str, key: ColumnKey) -> None:
             continue
 
 
-def remove_left_over(folder: str) -> None:
-    """Remove unfinished files of exports that were killed: those that nobody has written to for an hour. Raises: OSError."""
+def remove_unfinished(folder: str) -> None:
+    """Remove unfinished files of exports that were killed: those that nobody has written to for an hour."""
     from glob import escape, iglob  # a tap does without it
 
     for name in ("known.json.*", os.path.join("*", "date=*", f"*{FILE_EXTENSION}.*")):
         for path in iglob(os.path.join(escape(folder), name)):
-            with suppress(FileNotFoundError):
-                if path.rpartition(".")[2].isdecimal() and os.stat(path).st_mtime < time.time() - LEFT_OVER_S:
+            with suppress(OSError):
+                if path.rpartition(".")[2].isdecimal() and os.stat(path).st_mtime < time.time() - UNFINISHED_S:
                     os.unlink(path)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...capture.store.address import STDIN
-from ...capture.store.columns import remove_left_over
+from ...capture.store.columns import remove_unfinished
 from ...capture.store.folder import EXTENSION
 from ...errors import AddressError
 from ...views.text.escape import safe_text
@@ -52,7 +52,7 @@ def command(what: tuple[str, ...], output: str, *, payloads: bool, since: Since 
     from .update import update
 
     if not output:
-        raise click.UsageError("-o takes a folder, as in -o columns; not an empty word.")
+        raise click.UsageError("-o needs the name of a folder, as in -o columns.")
     if os.path.exists(output) and not os.path.isdir(output):
         raise click.UsageError(f"{safe_text(output)} is a file; name a folder with -o.")
     folders = [word for word in what if os.path.isdir(word)]
@@ -62,9 +62,8 @@ def command(what: tuple[str, ...], output: str, *, payloads: bool, since: Since 
         paths += _selected(others, since).paths
     elif since is not None:
         raise click.UsageError("--since cannot be combined with folders; name captures, or leave out WHAT.")
-    updated = update(sorted(set(paths), key=_longest_first), output, payloads=payloads)
-    remove_left_over(output)
-    _report(updated, output)
+    remove_unfinished(output)
+    _report(update(sorted(set(paths), key=_longest_first), output, payloads=payloads), output)
 
 
 def _selected(what: tuple[str, ...], since: Since | None) -> CaptureSelection:
@@ -78,12 +77,15 @@ def _selected(what: tuple[str, ...], since: Since | None) -> CaptureSelection:
 
 
 def _longest_first(path: str) -> tuple[int, str]:
-    """Return the place of a file: of several with the same capture the longest counts, as in a Spark job."""
+    """Return the sort key of a file: the longest of several with the same capture comes first, as in a Spark job."""
     return -os.path.getsize(path) if os.path.isfile(path) else 0, path
 
 
 def _captures_in(folder: str) -> Iterator[str]:
-    """Yield the captures in a folder and below it, without FIFOs, which have to be named. Raises: AddressError: if there is none."""
+    """Yield the captures in a folder and below it, except FIFOs, which are read only if they are named.
+
+    Raises: AddressError: if there is none.
+    """
     found = False
     for parent, _, names in os.walk(folder):
         for path in (os.path.join(parent, name) for name in names if name.endswith(EXTENSION)):

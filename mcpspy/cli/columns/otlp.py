@@ -40,7 +40,7 @@ PACKAGES: Final = {
 DEFAULT_ENDPOINT: Final = "http://localhost:4318"
 BATCH_SPANS: Final = 512
 BATCH_LETTERS: Final = 2_000_000
-"""So many letters in attributes end a batch: collectors refuse requests that are too large."""
+"""A batch ends after so many letters of attributes: collectors refuse requests that are too large."""
 
 LOOK_S: Final = 2.0
 """The seconds between two looks at the store."""
@@ -90,9 +90,10 @@ def command(
     paths = _paths(what, since, follow=follow)
     groups = [paths] if what or since is None else _groups(paths)
     try:
-        count = _sent_first(sender, groups, again=again, follow=follow) if paths else 0
+        if paths:
+            _send_first(sender, groups, again=again, follow=follow)
         if paths or not follow:
-            say(f"mcpspy: {counted(count, 'span')} sent to {without_logins(name)}")
+            say(f"mcpspy: {counted(sender.count, 'span')} sent to {without_logins(name)}")
         if follow:
             _follow(sender, since_ns)
     finally:
@@ -100,7 +101,7 @@ def command(
 
 
 def _paths(what: tuple[str, ...], since: Since | None, *, follow: bool) -> tuple[str, ...]:
-    """Return the paths of the captures to send; empty if there were none since then, or none yet that `follow` waits for.
+    """Return the paths of the captures to send; empty if there are none; with `follow` some may come later.
 
     Raises: AddressError: also for rows, or `-`.
     """
@@ -137,13 +138,15 @@ class _Sender:
         self._as_server = as_server
         self._payloads = payloads
         self._durations = durations
+        self.count = 0
+        """The spans that were sent so far."""
 
     def close(self) -> None:
         """End the connections."""
         self._collector.close()
 
-    def send(self, paths: tuple[str, ...], *, again: bool = False) -> int:
-        """Send the new spans of captures that belong together. Returns how many. Raises: CollectorError, CaptureError; OSError."""
+    def send(self, paths: tuple[str, ...], *, again: bool = False) -> None:
+        """Send the new spans of captures that belong together. Raises: CollectorError, CaptureError; OSError."""
         from ...telemetry.span import masked_spans
         from .masks import ShareMask
 
@@ -155,15 +158,13 @@ class _Sender:
         mask.learned(transcript)
         known = set() if again else self._known(transcript)
         spans = (span for span in self._spans(transcript, mask) if span.key not in known)
-        count = 0
         for batch in (masked_spans(some, mask.texts) for some in _batches(spans)):
             if not self._collector.send(batch):
                 raise CollectorError(self._name, self._collector.refusal_status)
             self._note("operation", batch, [span for span in batch if span.is_operation])
-            count += len(batch)
+            self.count += len(batch)
         if self._durations is not None:
             self._send_durations(transcript, known, self._durations, mask)
-        return count
 
     def _known(self, transcript: Transcript) -> set[str]:
         """Return the keys of what was sent of these captures."""
@@ -206,7 +207,7 @@ class _Sender:
 
 
 def _batches(spans: Iterable[TelemetrySpan]) -> Iterator[list[TelemetrySpan]]:
-    """Yield spans in batches, which have few if their texts are long."""
+    """Yield spans in batches, smaller ones if their texts are long."""
     batch: list[TelemetrySpan] = []
     letters = 0
     for span in spans:
@@ -219,12 +220,12 @@ def _batches(spans: Iterable[TelemetrySpan]) -> Iterator[list[TelemetrySpan]]:
         yield batch
 
 
-def _sent_first(sender: _Sender, groups: Iterable[tuple[str, ...]], *, again: bool, follow: bool) -> int:
-    """Send what the user named; with `follow` wait for a collector that is away. Return how many spans. Raises: CollectorError."""
-    waiting, count, is_away = deque(groups), 0, False
+def _send_first(sender: _Sender, groups: Iterable[tuple[str, ...]], *, again: bool, follow: bool) -> None:
+    """Send what the user named; with `follow` wait for a collector that is away. Raises: CollectorError."""
+    waiting, is_away = deque(groups), False
     while waiting:
         try:
-            count += sender.send(waiting[0], again=again)
+            sender.send(waiting[0], again=again)
             waiting.popleft()
         except CollectorError as error:
             if not follow or error.takes_spans:
@@ -233,12 +234,11 @@ def _sent_first(sender: _Sender, groups: Iterable[tuple[str, ...]], *, again: bo
                 _say_away(error)
             is_away = True
             time.sleep(LOOK_S)
-    return count
 
 
 def _say_away(error: CollectorError | OSError) -> None:
     words = f"{error}" if isinstance(error, CollectorError) else f"{safe_text(str(error))}."
-    say(f"mcpspy: {words} mcpspy tries again until it can.")
+    say(f"mcpspy: {words} mcpspy keeps trying.")
 
 
 def _follow(sender: _Sender, since_ns: int) -> None:
@@ -254,7 +254,7 @@ def _follow(sender: _Sender, since_ns: int) -> None:
                 continue
             try:
                 sender.send(together)
-            except (CollectorError, OSError) as error:  # an OSError of a full disk, too: what was sent cannot be noted
+            except (CollectorError, OSError) as error:  # a full disk raises OSError: what was sent cannot be noted
                 if isinstance(error, FileNotFoundError):
                     continue  # the capture went away
                 if not is_away:
@@ -277,7 +277,7 @@ def _groups(paths: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def _recordings_with_models(captures: Iterable[CatalogEntry]) -> Iterator[tuple[Recording, tuple[str, ...]]]:
-    """Yield recordings, each capture in one of them, and paths: of their captures, and of models that may have wanted their calls."""
+    """Yield each recording with the paths to send: its captures, and those of models that may have wanted their calls."""
     captures = list(captures)
     models: dict[str, list[str]] = {}
     for recording in recordings(captures) if any(entry.is_model for entry in captures) else ():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...capture.store.catalog import capture_paths
-from ...capture.store.columns import columns_folder, remove_left_over
+from ...capture.store.columns import columns_folder, remove_unfinished
 from ...errors import AddressError
 from ...views.text.escape import safe_text
 from ...views.text.units import counted
@@ -153,9 +153,9 @@ def _store_columns() -> str:
         return folder
     from .update import remove_gone, update  # which imports all that reads and checks captures
 
+    remove_unfinished(folder)
     updated = update(paths, folder, forgets_others=True)
     remove_gone(folder, updated.keys)
-    remove_left_over(folder)
     if updated.written:
         say(f"mcpspy: {counted(updated.written, 'new or changed capture')} read")
     return folder

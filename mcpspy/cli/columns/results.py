@@ -42,7 +42,7 @@ def table_texts(result: QueryResult, screen: Screen | None) -> Iterator[str]:
     first = list(islice(lines, MEASURED_ROWS))
     widths = [max(map(cells, column)) for column in zip(*first, strict=True)]
     limits: list[int | None] = [None] * len(widths)
-    if screen is not None and screen.width is not None:
+    if screen is not None and screen.terminal and screen.width is not None:
         widths = _fitted(widths, are_texts, screen.width)
         limits = [width if is_text else None for width, is_text in zip(widths, are_texts, strict=True)]
     for line in chain(first, lines):
@@ -51,7 +51,8 @@ def table_texts(result: QueryResult, screen: Screen | None) -> Iterator[str]:
 
 
 def _is_of(column_type: str, words: tuple[str, ...]) -> bool:
-    return any(word in column_type.upper() for word in words) and "[" not in column_type
+    name = column_type.upper().partition("(")[0]
+    return any(word in name for word in words) and "[" not in column_type
 
 
 def _fitted(widths: list[int], are_texts: list[bool], width: int) -> list[int]:
@@ -95,7 +96,7 @@ def json_pieces(result: QueryResult) -> Iterator[str]:
 
 
 def _rounded(value: Any) -> str:
-    """Return a value as text, with three digits after the point, or where that shows little, three that count."""
+    """Return a value as text, with three digits after the point, or with three significant digits if it is small."""
     plain = _plain(value)
     if not isinstance(plain, float) or not plain:
         return _text(value)

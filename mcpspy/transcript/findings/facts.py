@@ -94,7 +94,7 @@ MessageKey: TypeAlias = tuple[str, str, str | None, ScopeKey]
 
 
 class ErrorKind(NamedTuple):
-    """The method and the revision of a request that was answered by an error, and the code if it is plain."""
+    """The method and the revision of a request that was answered by an error, and the code if it could be read."""
 
     method: str
     revision: str | None
@@ -266,7 +266,8 @@ class CaptureFacts(msgspec.Struct, eq=False):
             from ..mcp.error_code import plain_error_code  # most captures have no error
 
             self.errors.append(row)
-            self.error_kinds.add(ErrorKind(method, request.revision, plain_error_code(response.raw)))
+            code = plain_error_code(response.raw) if len(self.error_kinds) < SAMPLED else None
+            self.error_kinds.add(ErrorKind(method, request.revision, code))
         elif response is not None and response.is_error:
             self.tool_errors.append(row)
         if row.cancelled is not None or row.left_ns is not None:

@@ -37,7 +37,7 @@ NEWEST_ROWS: Final = 512
 """So many rows are not packed: most of what changes is new. Older ones are no longer in the processor's cache."""
 
 READ_ROWS: Final = 512
-"""So many are packed, and read early, together: rules look at many rows in less time than at few, many times."""
+"""So many rows are packed and read early at a time: rules take less time for many rows at once."""
 
 MOST_NEWEST_ROWS: Final = 2048
 """So many are not packed while the oldest of them wait for an answer."""

@@ -281,12 +281,12 @@ def test_a_follower_waits_for_a_collector_that_is_not_there_yet(options: tuple[s
     port = free_port()
     words = ["otlp", "-f", *options, "--endpoint", f"http://127.0.0.1:{port}"]
     with on_pipe(*words, OTEL_EXPORTER_OTLP_TIMEOUT="1") as following:
-        following.wait_for("mcpspy tries again")
+        following.wait_for("mcpspy keeps trying")
         with receiving(port) as receiver:
             following.wait_for(" spans sent to")
             assert receiver.spans
             following.end()
-    assert following.words.count("tries again") == 1
+    assert following.words.count("keeps trying") == 1
 
 
 @pytest.mark.parametrize("cut", [0, 1, 16])
