@@ -188,6 +188,7 @@ def test_a_thousand_idle_streams_stay_open(tmp_path: Path, tier: Tier) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.usefixtures("real_proxy")
 def test_a_tap_takes_more_connections_than_its_user_may_have_open_by_default(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 64, hard))
