@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -42,14 +42,24 @@ def scopes_from(entries: Sequence[ScopeEntry]) -> list[Scope]:
     return scopes
 
 
+class StreamSource(NamedTuple):
+    """The capture that streams read from. With `keeps_frames` they have their frames.
+
+    A stream must not refer to what holds its transaction: the garbage collector does not see it, and would never free both.
+    """
+
+    payloads: Payloads
+    keeps_frames: bool
+
+
 class IndexedCapture:
     """The capture that entries read from, with its transactions. With `keeps_frames` streams have their frames."""
 
-    __slots__ = ("keeps_frames", "payloads", "scopes", "transactions")
+    __slots__ = ("payloads", "scopes", "streams", "transactions")
 
     def __init__(self, payloads: Payloads, *, keeps_frames: bool) -> None:
         self.payloads = payloads
-        self.keeps_frames = keeps_frames
+        self.streams = StreamSource(payloads, keeps_frames)
         self.transactions: Mapping[int, Transaction] = {}
         self.scopes: list[Scope] = []
         """Those of several transactions."""
@@ -124,7 +134,7 @@ def transactions_from(block: bytes, source: IndexedCapture) -> list[Transaction]
         entry.scope = Scope(ScopeKind.TRANSACTION, client=scope) if isinstance(scope, str) else source.scopes[scope]  # type: ignore[assignment]
         for stream in (entry.request, entry.response, *entry.interim):
             if stream is not None:
-                stream.source = source
+                stream.source = source.streams
         if entry.notes:
             entry.notes = [_note(source, place) for place in entry.notes]  # type: ignore[misc]
     return entries  # type: ignore[return-value]

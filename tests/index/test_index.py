@@ -1,5 +1,6 @@
 """A transcript from an index shows what the reader of the whole capture shows, whatever happens to either of them."""
 
+import gc
 import json
 import os
 from collections.abc import Iterator
@@ -42,6 +43,25 @@ def test_recorded_sessions_are_shown_the_same(path: Path, tmp_path: Path) -> Non
     copy.write_bytes(path.read_bytes())
     assert index(copy)
     assert_shows_the_same(copy)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts the open files of this process")
+def test_a_transcript_that_nobody_has_any_more_leaves_no_file_open(tmp_path: Path) -> None:
+    copy = tmp_path / "streamable.mcpspy"
+    copy.write_bytes((ROOT / "captures" / copy.name).read_bytes())
+    assert index(copy)
+
+    def open_files() -> int:
+        return [os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")].count(str(copy))
+
+    transcript = from_index(copy)
+    assert transcript is not None
+    assert all(carrier.request is not None for carrier in transcript.captures[0].transactions.values())
+    assert len([*transcript.rows]) > 1
+    assert open_files() == 1
+    del transcript
+    gc.collect()
+    assert open_files() == 0
 
 
 @pytest.mark.parametrize("text", ["weather", "\x1b[2J\u202e\x07\r\n", "</script>"])
