@@ -96,7 +96,7 @@ def test_a_database_that_mcphawk_made_is_that_of_the_taps_capture(tmp_path: Path
     hawk, tapped = open_captures(made), open_captures(capture)
     assert sorted(methods(hawk)) == sorted(methods(tapped))  # it forwards before it stores: what comes then may be stored first
     proven = {finding.rule for finding in tapped.findings} - set(unproven_rules(hawk.captures[0]))
-    assert {finding.rule for finding in hawk.findings} == proven
+    assert {finding.rule for finding in hawk.findings} - {"early-request"} == proven  # which that order may show
 
 
 def methods(transcript: Transcript) -> list[tuple[str, str, str]]:
