@@ -13,6 +13,9 @@ import pyarrow as pa
 from .schema import STRINGS, TABLES, TableColumn, arrow_schema
 
 BATCH_ROWS: Final = 1_000
+SHORT_ID: Final = 16
+"""Ids of so many letters are not looked at."""
+
 _LARGEST: Final = 2**63 - 1
 
 Values: TypeAlias = tuple[Any, ...]
@@ -90,7 +93,19 @@ class TableBatches:
             self._equal[at] = values[0], array
         return array[: len(values)]
 
+    def _masked_ids(self, ids: Sequence[str | None]) -> Sequence[str | None]:
+        """Mask long ids, without the quotes in which all strings are. Others are too short for a credential."""
+        long = [id for id in ids if id is not None and len(id) > SHORT_ID]
+        if not long:
+            return ids
+        bare = [id.strip('"') for id in long]
+        masked = self._mask.texts([*bare])
+        new = {id: f'"{text}"' for id, old, text in zip(long, bare, masked, strict=True) if text != old}
+        return [None if id is None else new.get(id, id) for id in ids] if new else ids
+
     def _made(self, column: TableColumn, values: Sequence[Any]) -> pa.Array:
+        if column.is_id:
+            values = self._masked_ids(values)
         if column.is_text and any(values):
             if column.type == STRINGS:
                 values = [self._mask.texts(list(value)) if value else value for value in values]

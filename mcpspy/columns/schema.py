@@ -23,7 +23,8 @@ INTEGERS: Final = "list<int64>"
 class TableColumn(NamedTuple):
     """A column: its name, its type, and its meaning as a sentence without a full stop.
 
-    `is_text` says that it has captured text, in which credentials are masked; `is_payload` that it is there on request only.
+    `is_text` says that it has captured text, in which credentials are masked; `is_id` that it has ids, of which long ones are;
+    `is_payload` that it is there on request only.
     """
 
     name: str
@@ -31,6 +32,7 @@ class TableColumn(NamedTuple):
     about: str
     is_text: bool = False
     is_payload: bool = False
+    is_id: bool = False
 
 
 class Table(NamedTuple):
@@ -95,7 +97,7 @@ TABLES: Final = {
             TableColumn("kind", STRING, "`request`, `notification`, `result`, `error` or `malformed`"),
             TableColumn("method", STRING, "its method; of a response that of its request", is_text=True),
             TableColumn("target", STRING, "the tool, resource, prompt or revision that it is about", is_text=True),
-            TableColumn("id", STRING, "its id, as it was spelled in JSON"),
+            TableColumn("id", STRING, "its id, as it was spelled in JSON", is_id=True),
             TableColumn("revision", STRING, "its revision of MCP", is_text=True),
             TableColumn("bytes", INTEGER, "the size of its payload"),
             TableColumn("is_error", BOOLEAN, "true for an error, and for a result with `isError: true`"),
@@ -117,7 +119,7 @@ TABLES: Final = {
             TableColumn("sender", STRING, "the side that sent the request: `client` or `server`"),
             TableColumn("method", STRING, "its method", is_text=True),
             TableColumn("target", STRING, "the tool, resource, prompt or revision that it is about", is_text=True),
-            TableColumn("id", STRING, "its id, as it was spelled in JSON"),
+            TableColumn("id", STRING, "its id, as it was spelled in JSON", is_id=True),
             TableColumn("revision", STRING, "its revision of MCP", is_text=True),
             TableColumn("outcome", STRING, "how it ended: `ok`, `error`, `tool error`, `cancelled`, … (docs/json.md)"),
             TableColumn("error_code", INTEGER, "the code of a JSON-RPC error"),

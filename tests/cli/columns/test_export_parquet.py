@@ -190,6 +190,20 @@ def test_a_secret_that_a_later_message_gives_away_is_replaced_in_earlier_texts(t
     assert "tr0ub4dor" not in everything_in(tmp_path / "columns")
 
 
+@pytest.mark.parametrize("fit", ["{}", "request-{}", "{}/1"])
+def test_a_token_in_an_id_is_replaced_and_other_ids_stay(fit: str, tmp_path: Path) -> None:
+    others = ["7f0c2d7e-5a0e-4f0e-9d5e-2f4f0a1b2c3d", 7, "call_00000000000000000000001"]
+    scene = opened("weather")
+    for id in (fit.format(TOKEN), *others):
+        scene.client(call(id, "again")).server(result(id))
+    (tmp_path / "x.mcpspy").write_bytes(written(scene.closes().records))
+    exported(tmp_path / "x.mcpspy", tmp_path / "columns")
+    assert TOKEN not in everything_in(tmp_path / "columns")
+    first, *rest = [row["id"] for row in rows_of(tmp_path / "columns", "calls")][-4:]
+    assert fit.format("redacted-").partition("/")[0] in first
+    assert rest == [json.dumps(id) for id in others]
+
+
 def test_a_secret_in_a_method_or_a_revision_is_replaced(tmp_path: Path) -> None:
     meta = {"_meta": {"io.modelcontextprotocol/protocolVersion": TOKEN}}
     scene = opened("weather").client(request(1, f"login/{TOKEN}", meta)).server(result(1)).closes()
