@@ -62,10 +62,10 @@ def listen() -> int:
         report_to(write)
     else:
         os.set_blocking(write, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)  # first: a signal that has a handler and comes before this is lost
     for listened in _LISTENED:
         if signal.getsignal(listened) is not signal.SIG_IGN:
             signal.signal(listened, _nothing)
-    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     return read
 
 
