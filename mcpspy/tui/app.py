@@ -393,6 +393,8 @@ class Terminal(Browser):
 
     def tick(self) -> None:
         """Also ask what is held."""
+        if not self.screen_stack:
+            return  # the last one is gone, and a timer comes once more
         super().tick()
         if self.holding.is_in_use and self._ticks % HELD_TICKS == 0 and not self._is_asking:
             self._is_asking = True
