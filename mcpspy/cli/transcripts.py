@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -134,15 +135,16 @@ def transcript_of(
                 watchers=watchers,
             )
         return rows_of_clients(transcript, captures), False
-    growing = GrowingTranscript(keeps_frames=keeps_frames, keeps_noise=keeps_noise)
-    with reading(captures.paths) as progress:
-        for path in captures.paths:
-            growing.add(path, progress)
-        for _ in growing.take():
-            pass
+    with closing(GrowingTranscript(keeps_frames=keeps_frames, keeps_noise=keeps_noise)) as growing:
+        with reading(captures.paths) as progress:
+            for path in captures.paths:
+                growing.add(path, progress)
+            for _ in growing.take():
+                pass
+        live = growing.live
     growing.transcript.hops = forwarded_calls(growing.transcript)
     growing.transcript.findings = findings(growing.transcript)
-    return rows_of_clients(growing.transcript, captures), growing.live
+    return rows_of_clients(growing.transcript, captures), live
 
 
 def transcript_of_file(path: str) -> Transcript:
@@ -281,6 +283,12 @@ class GrowingTranscript:
         for info, tail in zip(self.transcript.captures, self.tails, strict=False):
             is_live = not tail.over and tail.path != STDIN and info.header is not None
             info.now_ns = now_ns(info) if is_live else None
+
+    def close(self) -> None:
+        """Close the files."""
+        for tail in self.tails:
+            if not tail.over:
+                tail.close()
 
     def _records(self) -> list[tuple[Record, int]]:
         """Read new records: of one capture a part at a time; of several all, in the order of their common clock."""

@@ -1,6 +1,7 @@
 """The tools that look: what they answer, page by page, and what they refuse."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,27 @@ def test_recordings_are_named_so_that_other_tools_take_them() -> None:
         assert recording["live"]
         assert recording["captured"]["servers"] == ["weather"]
         assert not (await agent.call("timeline", what=f"@{recording['id']}")).is_error
+
+    play(scene)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts the open files of this process")
+def test_no_answer_about_a_session_that_goes_on_leaves_its_file_open() -> None:
+    recording = Recording("weather").ask(1).answer(1)
+
+    async def scene(agent: Agent) -> None:
+        asked: dict[str, dict[str, Any]] = {
+            "timeline": {"what": "@"},
+            "row": {"what": "@:1"},
+            "findings": {"what": "@"},
+            "compare": {"before": "@", "after": "@"},
+            "wait_for": {"timeout_s": 0.01},
+        }
+        for tool, arguments in asked.items():
+            recording.line(0, {"jsonrpc": "2.0", "method": "notifications/initialized"})  # so that it is read again
+            assert not (await agent.call(tool, **arguments)).is_error, tool
+            opened = [os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
+            assert opened.count(str(recording.path)) == 1, tool  # its writer's
 
     play(scene)
 

@@ -115,9 +115,7 @@ class GrowingSource:
 
     def close(self) -> None:
         """Close the files."""
-        for tail in self._growing.tails:
-            if not tail.over:
-                tail.close()
+        self._growing.close()
 
 
 def source_of(selection: CaptureSelection, name: str = "") -> RowSource:

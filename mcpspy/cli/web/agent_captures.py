@@ -202,9 +202,7 @@ class _Watch:
     def close(self) -> None:
         """Close the files."""
         for growing in self._growing:
-            for tail in growing.tails:
-                if not tail.over:
-                    tail.close()
+            growing.close()
 
 
 def _is_path(name: str) -> bool:

@@ -177,9 +177,7 @@ class GrowingRecording:
 
     def close(self) -> None:
         """Close the files."""
-        for tail in self._growing.tails:
-            if not tail.over:
-                tail.close()
+        self._growing.close()
 
     def row(self, number: int) -> dict[str, Any] | None:
         """Write the row with this number in full; None if there is none."""
