@@ -63,7 +63,7 @@ ROOMS = {
     "plain_lines": room(never=THE_WORLD, pure=True),
     # what decodes br and zstd, where it is installed
     "wire": room(
-        "compiled",
+        "compiled lazy_pattern",
         others={"httptools"} | JSON,
         others_inside_functions={"backports", "brotli", "compression"},
         never=THE_WORLD,

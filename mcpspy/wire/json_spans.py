@@ -18,6 +18,8 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
+from ..lazy_pattern import lazy_pattern
+
 Slice: TypeAlias = bytes | msgspec.Raw
 """Bytes of one JSON value; the functions of this module take them and return them."""
 
@@ -37,7 +39,7 @@ _fast_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _fast_string = msgspec.json.Decoder(str).decode
 _fast_value = msgspec.json.Decoder(msgspec.Raw).decode
 _skip = re.compile(r"[ \t\n\r]*").match
-_surrogates = re.compile("[\ud800-\udfff]").sub
+_surrogates = lazy_pattern("[\ud800-\udfff]")
 
 
 def members(value: Slice) -> dict[str, Slice]:
@@ -132,7 +134,7 @@ def id_key(value: Slice) -> str:
     if "\\" not in spelled or spelled[0] != '"':
         return spelled
     text = string(value)
-    return spelled if text is None else _surrogates(_escape, json.dumps(text, ensure_ascii=False))
+    return spelled if text is None else _surrogates.sub(_escape, json.dumps(text, ensure_ascii=False))
 
 
 def _escape(surrogate: re.Match[str]) -> str:
@@ -159,7 +161,7 @@ def anomalies(value: bytes) -> tuple[str, ...]:
     text = value.decode("utf-8", "replace")
     decoded = json.loads(text, parse_int=str, parse_float=str, parse_constant=constants.append)
     names = ["nan"] if constants else []
-    if _surrogates("", again := json.dumps(decoded, ensure_ascii=False)) != again:
+    if _surrogates.sub("", again := json.dumps(decoded, ensure_ascii=False)) != again:
         names.append("lone-surrogate")
     return tuple(names)
 
@@ -285,15 +287,15 @@ def _check_end(text: str, at: int) -> None:
 MAX_DEPTH: Final = 10_000
 """Objects and arrays that are nested deeper are read without their names and positions."""
 
-_tokens = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)("?)([ \t\r\n]*+:)?|([\[{])|([\]}])|([^\s"\[\]{}:,]++)', re.DOTALL)
+_tokens = lazy_pattern(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)("?)([ \t\r\n]*+:)?|([\[{])|([\]}])|([^\s"\[\]{}:,]++)', re.DOTALL)
 _STRING, _NAME, _OPENS, _CLOSES, _BARE = range(2, 7)
-_is_bare = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null|NaN|-?Infinity").fullmatch
-_begins = re.compile(rb"(?:\xef\xbb\xbf)?\s*+[\[{]").match
+_bare = lazy_pattern(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null|NaN|-?Infinity")
+_beginning = lazy_pattern(rb"(?:\xef\xbb\xbf)?\s*+[\[{]")
 
 
 def looks_like_json(data: bytes) -> bool:
     """Return whether these bytes begin as an object or an array does."""
-    return _begins(data) is not None
+    return _beginning.match(data) is not None
 
 
 class Position(Protocol):
@@ -394,7 +396,7 @@ class JsonWalk:
             elif match[0] == BOM and values == 1:
                 values = 0
             else:
-                self.is_sound = self.is_sound and _is_bare(match[0]) is not None
+                self.is_sound = self.is_sound and _bare.fullmatch(match[0]) is not None
                 if bare:
                     yield Leaf(match.start(), match.end(), is_string=False, is_name=False, name=name, position=position)
         if opened or values != 1:
