@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.live.stdio.pump import PARTIAL_NS, STALL_NS
-from mcpspy.records import Frame, Partial, Stall
+from mcpspy.records import Close, Frame, Partial, Stall
 from tests.deadlines import DEADLINE_S
 from tests.live.client import OVER, Channels, Client, closing, puppet, stream
 from tests.tiers import Tier, current_tier
@@ -122,7 +122,7 @@ def test_a_server_that_closes_its_input_is_a_broken_pipe_to_the_client(over: Cha
         client.line()
         with pytest.raises(BrokenPipeError):
             client.chatter(b"anybody?\n", DEADLINE_S)
-        assert closing(client.records(), 0) == ("server", "broken")
+        assert client.recorded(Close, stream=0, by="server").how == "broken"
 
 
 def test_a_server_that_has_closed_its_input_can_still_talk() -> None:
@@ -156,4 +156,4 @@ def test_a_client_that_reads_no_stderr_any_more_is_not_gone() -> None:
         assert client.line() == b"up\n"
         client.send(b"still here\n")
         assert client.line() == b"still here\n"
-        assert closing(client.records(), 2) == ("client", "broken")
+        assert client.recorded(Close, stream=2, by="client").how == "broken"
