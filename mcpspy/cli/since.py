@@ -147,6 +147,21 @@ def select_captures_since(whats: tuple[str, ...], since: Since) -> tuple[Capture
     return CaptureSelection(paths=tuple(paths)), tuple(name for name, _ in named if name)
 
 
+def captures_since(paths: Sequence[str], since: Since) -> list[str]:
+    """Leave out the captures that did not grow since then; a pipe may. If none is left, stderr says so.
+
+    Raises: OSError: if a file cannot be looked at.
+    """
+    from ..capture.store.catalog import entry
+    from ..capture.store.recent import has_grown_since
+
+    captures = {path: entry(path) for path in paths}
+    grown = [path for path, capture in captures.items() if capture is None or has_grown_since(capture, since.wall_ns)]
+    if not grown:
+        say(f"mcpspy: nothing was recorded {since.words} in the captures that were named")
+    return grown
+
+
 def recent_rows(transcript: Transcript, paths: Sequence[str], since: Since) -> RecentRows:
     """Find the rows of the captures at `paths` that were active since then."""
     from ..capture.store.catalog import entry

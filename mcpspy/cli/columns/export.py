@@ -17,7 +17,7 @@ from ...views.text.units import counted
 from ..by_click.types import WhatCommand
 from ..fifo import named_file
 from ..screen import say
-from ..since import Since, select_captures_since, since_option
+from ..since import Since, captures_since, select_captures_since, since_option
 from ..transcripts import CaptureSelection, select_captures
 from .extras import require
 
@@ -40,7 +40,8 @@ def command(what: tuple[str, ...], output: str, *, payloads: bool, since: Since 
     file in each table, and is written again only if it has changed. Damaged and incomplete captures are written as far as they can
     be read.
 
-    WHAT is as in `mcpspy show`, or a folder of captures. It needs pyarrow: pip install 'pyarrow>=26,<27'.
+    WHAT is as in `mcpspy show`, or a folder of captures. --since leaves out captures into which nothing was recorded since then, and
+    writes the others whole. It needs pyarrow: pip install 'pyarrow>=26,<27'.
 
     \b
     Examples:
@@ -60,8 +61,8 @@ def command(what: tuple[str, ...], output: str, *, payloads: bool, since: Since 
     paths = [path for folder in folders for path in _captures_in(folder)]
     if others or not folders:
         paths += _selected(others, since).paths
-    elif since is not None:
-        raise click.UsageError("--since cannot be combined with folders; name captures, or leave out WHAT.")
+    if what and since is not None:
+        paths = captures_since(paths, since)
     remove_unfinished(output)
     _report(update(sorted(set(paths), key=_longest_first), output, payloads=payloads), output)
 

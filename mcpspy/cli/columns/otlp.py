@@ -20,7 +20,7 @@ from ...views.text.escape import safe_text, without_logins
 from ...views.text.units import counted
 from ..by_click.types import WhatCommand
 from ..screen import say
-from ..since import Since, select_captures_since, since_option
+from ..since import Since, captures_since, select_captures_since, since_option
 from ..transcripts import DEFAULT_WHAT, CaptureSelection, select_captures, transcript_of
 from .extras import require
 from .sent import SentSpans, keys_by_capture
@@ -68,7 +68,8 @@ def command(
 ) -> None:
     """Send recorded calls as spans, and their durations as metrics, to an OpenTelemetry collector (docs/otlp.md).
 
-    WHAT is as in `mcpspy show`. A span that was sent is not sent again. It needs
+    WHAT is as in `mcpspy show`. A span that was sent is not sent again. --since leaves out captures into which nothing was recorded
+    since then, and sends the others whole. It needs
     pip install 'opentelemetry-sdk>=1.45,<2' 'opentelemetry-exporter-otlp-proto-http>=1.45,<2'.
 
     \b
@@ -116,7 +117,7 @@ def _paths(what: tuple[str, ...], since: Since | None, *, follow: bool) -> tuple
         raise AddressError(selection.what, "spans are of whole captures; leave out the rows")
     if STDIN in selection.paths:
         raise AddressError(STDIN, "standard input is not sent; write it to a file first")
-    return selection.paths
+    return tuple(captures_since(selection.paths, since)) if what and since is not None else selection.paths
 
 
 class _Sender:
