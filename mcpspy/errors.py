@@ -185,8 +185,8 @@ class CollectorError(McpspyError):
         if self.takes_spans:
             return f"the collector at {self.name} takes spans, but no metrics{answer}; add --no-metrics if it has none."
         advice = f"{'' if self.status else 'start it, wait if it is busy, or '}name another with --endpoint"
-        if self.status == 404 and self.name.rstrip("/").endswith("/v1/traces"):
-            advice = "give --endpoint without /v1/traces"
+        if self.status == 404 and self.name.endswith("/v1/traces"):
+            advice = "leave out /v1/traces in OTEL_EXPORTER_OTLP_ENDPOINT: it is added"
         return f"the collector at {self.name} does not take spans{answer}; {advice}."
 
 

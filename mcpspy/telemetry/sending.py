@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -17,6 +17,8 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode,
 
 from ..lazy_pattern import lazy_pattern
 from .durations import BUCKETS_S, DurationSeries, DurationSums
+from .endpoint import CollectorEndpoint
+from .session import session_for
 from .span import LARGEST, TelemetrySpan, TraceContext
 
 _INSTANCE: Final = "service.instance.id"
@@ -36,12 +38,11 @@ class _RefusalStatus(logging.Handler):
 
 
 class Collector:
-    """A collector to which spans are sent. `endpoint` is its URL; None: that of the variables of OpenTelemetry."""
+    """A collector to which spans are sent. Variables of OpenTelemetry have the header fields, the timeout and the certificates."""
 
-    def __init__(self, endpoint: str | None, version: str) -> None:
-        base = None if endpoint is None else endpoint.rstrip("/")
-        self._traces = OTLPSpanExporter(endpoint=None if base is None else f"{base}/v1/traces")
-        self._metrics = OTLPMetricExporter(endpoint=None if base is None else f"{base}/v1/metrics")
+    def __init__(self, endpoint: CollectorEndpoint, version: str, environment: Mapping[str, str]) -> None:
+        self._traces = OTLPSpanExporter(endpoint=endpoint.traces, session=session_for("TRACES", environment))
+        self._metrics = OTLPMetricExporter(endpoint=endpoint.metrics, session=session_for("METRICS", environment))
         self._resource = Resource.create()
         self._scope = InstrumentationScope("mcpspy", version)
         self._refusal = _RefusalStatus()

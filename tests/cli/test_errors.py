@@ -55,6 +55,7 @@ NEXT = {
     "query 'SELECT 1' --columns .": "mcpspy export parquet WHAT -o DIR writes some",
     "query 'SELECT 1'": "mcpspy wrap inserts mcpspy",
     "otlp time.mcpspy --endpoint x": "as in --endpoint http://localhost:4318",
+    "otlp time.mcpspy --endpoint http://h:99999": "as in --endpoint http://localhost:4318",
     "otlp time.mcpspy:3": "leave out the rows",
     "otlp -": "write it to a file first",
     "export share time.mcpspy": "name the new capture with -o OUT",

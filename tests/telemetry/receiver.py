@@ -1,20 +1,31 @@
 """A collector for tests: it takes OTLP over HTTP, and decodes it with the classes of the official protobuf definitions."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from ssl import SSLContext
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
 
+class Answer(NamedTuple):
+    """An answer of a collector. One of status 200 takes what was sent."""
+
+    status: int
+    headers: Sequence[tuple[str, str]] = ()
+    body: bytes = b""
+
+
 class Receiver:
     """The spans and metrics that were received so far, and how many requests had spans.
 
-    `refuses` has it answer with `status`, `has_no_metrics` answer those with 405.
+    `refuses` has it answer with `status`, `has_no_metrics` answer those with 405. `answers` come before: each is used once.
     """
 
     def __init__(self) -> None:
@@ -25,9 +36,12 @@ class Receiver:
         self.status = 400
         self.has_no_metrics = False
         self.url = ""
+        self.answers: list[Answer] = []
+        self.paths: list[str] = []
+        self.headers: list[Message] = []
 
     def take(self, path: str, body: bytes) -> None:
-        if path == "/v1/traces":
+        if urlsplit(path).path.endswith("traces"):
             self.requests += 1
             traces = ExportTraceServiceRequest.FromString(body)
             self.spans += [span for resource in traces.resource_spans for scope in resource.scope_spans for span in scope.spans]
@@ -49,27 +63,35 @@ def _value(value: AnyValue) -> Any:
 
 
 @contextmanager
-def receiving(port: int = 0) -> Iterator[Receiver]:
-    """Run a receiver on a port of its own."""
+def receiving(port: int = 0, *, tls: SSLContext | None = None) -> Iterator[Receiver]:
+    """Run a receiver on a port of its own, with TLS if there is a context for it."""
     receiver = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
+            receiver.paths.append(self.path)
+            receiver.headers.append(self.headers)
             status = (
                 receiver.status if receiver.refuses else 405 if receiver.has_no_metrics and self.path == "/v1/metrics" else 200
             )
-            if status == 200:
+            answer = receiver.answers.pop(0) if receiver.answers else Answer(status)
+            if answer.status == 200:
                 receiver.take(self.path, body)
-            self.send_response(status)
-            self.send_header("Content-Length", "0")
+            self.send_response(answer.status)
+            for name, value in (*answer.headers, ("Content-Length", str(len(answer.body)))):
+                self.send_header(name, value)
             self.end_headers()
+            self.wfile.write(answer.body)
 
         def log_message(self, *_: Any) -> None:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
         receiver.url = f"http://127.0.0.1:{server.server_address[1]}"
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+            receiver.url = f"https://localhost:{server.server_address[1]}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

@@ -26,6 +26,7 @@ from .extras import require
 from .sent import SentSpans, keys_by_capture
 
 if TYPE_CHECKING:
+    from ...telemetry.endpoint import CollectorEndpoint
     from ...telemetry.sending import Collector
     from ...telemetry.span import TelemetrySpan
     from ...transcript.model import Transcript
@@ -37,7 +38,6 @@ PACKAGES: Final = {
     "opentelemetry.sdk": "opentelemetry-sdk>=1.45,<2",
     "opentelemetry.exporter.otlp.proto.http": "opentelemetry-exporter-otlp-proto-http>=1.45,<2",
 }
-DEFAULT_ENDPOINT: Final = "http://localhost:4318"
 BATCH_SPANS: Final = 512
 BATCH_LETTERS: Final = 2_000_000
 """A batch ends after so many letters of attributes: collectors refuse requests that are too large."""
@@ -78,15 +78,13 @@ def command(
       mcpspy otlp --since 1h -f
     """
     require("mcpspy otlp", *PACKAGES, packages=PACKAGES)
-    if endpoint is not None and not endpoint.startswith(("http://", "https://")):
-        raise click.UsageError("--endpoint takes a URL with http:// or https://, as in --endpoint http://localhost:4318.")
     from ...telemetry.sending import Collector
     from .counted import CountedDurations
 
-    name = endpoint or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or DEFAULT_ENDPOINT
-    sent = SentSpans(name)
+    target = _endpoint(endpoint)
+    name, sent = target.name, SentSpans(target.name)
     durations = None if no_metrics else CountedDurations(sent)
-    sender = _Sender(Collector(endpoint, __version__), sent, durations, name, as_server=as_server, payloads=payloads)
+    sender = _Sender(Collector(target, __version__, os.environ), sent, durations, name, as_server=as_server, payloads=payloads)
     since_ns = time.time_ns()
     paths = _paths(what, since, follow=follow)
     groups = [paths] if what or since is None else _groups(paths)
@@ -99,6 +97,19 @@ def command(
             _follow(sender, since_ns)
     finally:
         sender.close()
+
+
+def _endpoint(option: str | None) -> CollectorEndpoint:
+    """Return the collector that was named. Raises: click.UsageError."""
+    from ...telemetry.endpoint import DEFAULT, BadEndpointError, endpoint_of
+
+    try:
+        return endpoint_of(option, os.environ)
+    except BadEndpointError as error:
+        example = f"{error.name}={DEFAULT}" if error.name else f"--endpoint {DEFAULT}"
+        raise click.UsageError(
+            f"{error.name or '--endpoint'} takes a URL with http:// or https://, then its host, as in {example}."
+        ) from error
 
 
 def _paths(what: tuple[str, ...], since: Since | None, *, follow: bool) -> tuple[str, ...]:

@@ -164,13 +164,18 @@ def test_a_collector_that_refuses_gets_the_same_spans_later() -> None:
     [
         (400, "", "does not take spans (HTTP status 400); name another with --endpoint."),
         (401, "", "wants credentials (HTTP status 401); give them in OTEL_EXPORTER_OTLP_HEADERS."),
-        (404, "/v1/traces", "does not take spans (HTTP status 404); give --endpoint without /v1/traces."),
+        (404, "", "does not take spans (HTTP status 404); name another with --endpoint."),
+        (
+            404,
+            "/v1/traces",
+            "does not take spans (HTTP status 404); leave out /v1/traces in OTEL_EXPORTER_OTLP_ENDPOINT: it is added.",
+        ),
     ],
 )
 def test_a_collector_that_refuses_is_reported_with_its_answer(status: int, path: str, words: str) -> None:
     with receiving() as receiver:
         receiver.refuses, receiver.status = True, status
-        done = run("otlp", str(CAPTURES / "time.mcpspy"), "--endpoint", f"{receiver.url}{path}")
+        done = run("otlp", str(CAPTURES / "time.mcpspy"), OTEL_EXPORTER_OTLP_ENDPOINT=f"{receiver.url}{path}")
     assert (done.returncode, done.stderr) == (4, f"mcpspy: the collector at {receiver.url}{path} {words}\n")
 
 

@@ -1,0 +1,110 @@
+"""The URLs to which `mcpspy otlp` sends, with a receiver that says what it was asked for."""
+
+import ssl
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+import trustme
+
+from mcpspy.telemetry.endpoint import endpoint_of
+from tests.cli.terminal import run
+from tests.conftest import ROOT
+from tests.telemetry.receiver import Answer, receiving
+
+TIME = str(ROOT / "captures/time.mcpspy")
+COLLECTOR = "OTEL_EXPORTER_OTLP_ENDPOINT"
+TRACES = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+METRICS = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
+
+
+def sent(*options: str, **variables: str) -> CompletedProcess[str]:
+    return run("otlp", TIME, *options, stdin=None, **variables)
+
+
+@pytest.mark.parametrize(
+    ("end", "traces", "metrics"),
+    [
+        ("", "/v1/traces", "/v1/metrics"),
+        ("/", "/v1/traces", "/v1/metrics"),
+        ("/x//", "/x/v1/traces", "/x/v1/metrics"),
+        ("/x?token=1", "/x/v1/traces?token=1", "/x/v1/metrics?token=1"),
+        ("/?token=1", "/v1/traces?token=1", "/v1/metrics?token=1"),
+        ("/x/?token=a/b#c", "/x/v1/traces?token=a/b", "/x/v1/metrics?token=a/b"),
+        ("/v1/traces", "/v1/traces", "/v1/metrics"),
+        ("/x/v1/traces/?token=1", "/x/v1/traces?token=1", "/x/v1/metrics?token=1"),
+        ("/v1/metrics", "/v1/traces", "/v1/metrics"),
+    ],
+)
+def test_the_path_of_spans_is_added_once_and_before_the_query(end: str, traces: str, metrics: str) -> None:
+    with receiving() as receiver:
+        done = sent("--endpoint", f"{receiver.url}{end}")
+    assert (done.returncode, receiver.paths) == (0, [traces, metrics]), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "paths"),
+    [
+        ({COLLECTOR: "/x?token=1"}, ["/x/v1/traces?token=1", "/x/v1/metrics?token=1"]),
+        ({COLLECTOR: "/v1/traces"}, ["/v1/traces/v1/traces", "/v1/traces/v1/metrics"]),
+        ({TRACES: "/as/it/is/traces", METRICS: "/metrics/?x"}, ["/as/it/is/traces", "/metrics/?x"]),
+        ({TRACES: "/as/it/is/traces", COLLECTOR: "/x/"}, ["/as/it/is/traces", "/x/v1/metrics"]),
+        ({TRACES: "", COLLECTOR: "/x"}, ["/x/v1/traces", "/x/v1/metrics"]),
+    ],
+)
+def test_variables_name_urls_as_opentelemetry_specifies(variables: dict[str, str], paths: list[str]) -> None:
+    with receiving() as receiver:
+        urls = {name: f"{receiver.url}{end}" if end else "" for name, end in variables.items()}
+        done = sent(**urls)
+    assert (done.returncode, receiver.paths) == (0, paths), done.stderr
+
+
+def test_the_option_goes_before_the_variables() -> None:
+    with receiving() as receiver:
+        sent("--endpoint", receiver.url, **{TRACES: "http://127.0.0.1:9/x", COLLECTOR: "http://127.0.0.1:9"})
+    assert receiver.paths == ["/v1/traces", "/v1/metrics"]
+
+
+@pytest.mark.parametrize("name", [COLLECTOR, TRACES])
+def test_a_variable_without_a_url_is_named(name: str) -> None:
+    done = sent(**{name: "localhost:4318"})
+    assert (done.returncode, f"{name} takes a URL" in done.stderr, "localhost:4318." in done.stderr) == (2, True, True)
+
+
+def test_one_collector_is_the_same_by_all_its_spellings() -> None:
+    with receiving() as receiver:
+        for end in ("/", "", "/v1/traces"):
+            sent("--endpoint", f"{receiver.url}{end}")
+        sent(**{TRACES: f"{receiver.url}/v1/traces", METRICS: f"{receiver.url}/v1/metrics"})
+    assert receiver.paths == ["/v1/traces", "/v1/metrics"]
+
+
+def test_a_login_and_a_query_are_sent_and_not_printed() -> None:
+    with receiving() as receiver:
+        receiver.answers = [Answer(400)]
+        url = receiver.url.replace("//", "//alice:hunter2@") + "/x?token=hush"
+        failed, done = (sent("--endpoint", url) for _ in range(2))
+    assert (failed.returncode, done.returncode) == (4, 0)
+    assert receiver.headers[-1]["Authorization"] == "Basic YWxpY2U6aHVudGVyMg=="
+    assert [word for word in ("alice", "hunter2", "hush") if word in failed.stderr + done.stderr] == []
+
+
+def test_header_fields_of_the_variable_are_sent() -> None:
+    with receiving() as receiver:
+        sent("--endpoint", receiver.url, OTEL_EXPORTER_OTLP_HEADERS="x-key=a%20b,Authorization=Bearer 1")
+    assert {(fields["x-key"], fields["authorization"]) for fields in receiver.headers} == {("a b", "Bearer 1")}
+
+
+def test_a_collector_may_have_an_address_of_version_6() -> None:
+    name, traces, metrics = endpoint_of("http://[::1]:4318/", {})
+    assert (name, traces, metrics) == ("http://[::1]:4318", "http://[::1]:4318/v1/traces", "http://[::1]:4318/v1/metrics")
+
+
+def test_a_collector_with_tls_is_checked_by_the_certificate_of_the_variable(tmp_path: Path) -> None:
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    authority.issue_cert("localhost").configure_cert(context)
+    with receiving(tls=context) as receiver:
+        refused = sent("--endpoint", receiver.url, OTEL_EXPORTER_OTLP_TIMEOUT="1")
+        done = sent("--endpoint", receiver.url, OTEL_EXPORTER_OTLP_CERTIFICATE=str(tmp_path / "ca.pem"))
+    assert (refused.returncode, done.returncode, receiver.paths) == (4, 0, ["/v1/traces", "/v1/metrics"])
