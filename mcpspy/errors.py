@@ -168,26 +168,54 @@ class CollectorError(McpspyError):
     """A collector that cannot be reached, or refuses what is sent; `name` is its URL.
 
     `status` is the HTTP status of its answer; None if there was none. `takes_spans` is true if it refused metrics only.
+    `retry_s` is how long it asks to wait.
     """
 
     exit_status = 4
+    busy_statuses = frozenset({429, 502, 503, 504})
+    """Those after which OTLP has a sender try again."""
 
-    def __init__(self, name: str, status: int | None = None, *, takes_spans: bool = False) -> None:
+    def __init__(
+        self, name: str, status: int | None = None, *, takes_spans: bool = False, retry_s: float | None = None
+    ) -> None:
         super().__init__(name)
         self.name = name
         self.status = status
         self.takes_spans = takes_spans
+        self.retry_s = retry_s
+
+    @property
+    def state(self) -> str:
+        """The state of the collector: `away` if it did not answer, `busy` if it may take the same later, else `refused`."""
+        return "away" if self.status is None else "busy" if self.status in self.busy_statuses else "refused"
+
+    @property
+    def problem(self) -> str:
+        """The state in words, without what to do next."""
+        return f"the collector at {self.name} {self._words()[0]}"
 
     def __str__(self) -> str:
-        answer = "" if self.status is None else f" (HTTP status {self.status})"
+        return f"{self.problem}; {self._words()[1]}."
+
+    def _words(self) -> tuple[str, str]:
+        """Return what the collector does, and what to do next."""
+        answer = f" (HTTP status {self.status})"
+        other = "name another with --endpoint"
+        if self.state == "busy":
+            wait = "" if self.retry_s is None else f" and asks to wait {self.retry_s:,.0f} s"
+            return f"is busy{answer}{wait}", "try again later: what it has taken is not sent again"
+        if self.status is None:
+            metrics = " when it gets metrics" * self.takes_spans
+            return f"does not answer{metrics}", "add --no-metrics if it has none" if metrics else f"start it, or {other}"
+        if self.status in range(300, 400):
+            return f"redirects to another URL{answer}", "name that one with --endpoint"
         if self.status in (401, 403):
-            return f"the collector at {self.name} wants credentials{answer}; give them in OTEL_EXPORTER_OTLP_HEADERS."
+            return f"wants credentials{answer}", "give them in OTEL_EXPORTER_OTLP_HEADERS"
         if self.takes_spans:
-            return f"the collector at {self.name} takes spans, but no metrics{answer}; add --no-metrics if it has none."
-        advice = f"{'' if self.status else 'start it, wait if it is busy, or '}name another with --endpoint"
+            return f"takes spans, but no metrics{answer}", "add --no-metrics if it has none"
         if self.status == 404 and self.name.endswith("/v1/traces"):
-            advice = "leave out /v1/traces in OTEL_EXPORTER_OTLP_ENDPOINT: it is added"
-        return f"the collector at {self.name} does not take spans{answer}; {advice}."
+            other = "leave out /v1/traces in OTEL_EXPORTER_OTLP_ENDPOINT: it is added"
+        return f"does not take spans{answer}", other
 
 
 class SqlError(McpspyError):

@@ -96,7 +96,7 @@ ROOMS = {
     ),
     "telemetry": room(
         "records lazy_pattern wire transcript views",
-        others={"opentelemetry", "requests"},  # an extra, as those of columns, with what its exporter sends with
+        others={"opentelemetry", "requests", "google"},  # an extra, as those of columns, with what its exporter sends with
         never=FILES | NETWORK | PROCESSES | CLOCKS | RANDOMNESS,
         pure=True,
     ),

@@ -15,53 +15,40 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
-from ..lazy_pattern import lazy_pattern
+from .answers import CollectorAnswer, LastAnswer, of_metrics, of_spans
 from .durations import BUCKETS_S, DurationSeries, DurationSums
 from .endpoint import CollectorEndpoint
 from .session import session_for
 from .span import LARGEST, TelemetrySpan, TraceContext
 
 _INSTANCE: Final = "service.instance.id"
-_refused = lazy_pattern(r"code: (\d{3}),").search
-
-
-class _RefusalStatus(logging.Handler):
-    """The HTTP status with which a collector refused what was sent last: the exporter only logs it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.status: int | None = None
-
-    def emit(self, record: logging.LogRecord) -> None:
-        match = _refused(record.getMessage())
-        self.status = None if match is None else int(match[1])
 
 
 class Collector:
     """A collector to which spans are sent. Variables of OpenTelemetry have the header fields, the timeout and the certificates."""
 
     def __init__(self, endpoint: CollectorEndpoint, version: str, environment: Mapping[str, str]) -> None:
-        self._traces = OTLPSpanExporter(endpoint=endpoint.traces, session=session_for("TRACES", environment))
-        self._metrics = OTLPMetricExporter(endpoint=endpoint.metrics, session=session_for("METRICS", environment))
+        traces, metrics = session_for("TRACES", environment), session_for("METRICS", environment)
+        self._traces = OTLPSpanExporter(endpoint=endpoint.traces, session=traces)
+        self._metrics = OTLPMetricExporter(endpoint=endpoint.metrics, session=metrics)
+        self._of_spans, self._of_metrics = LastAnswer(traces, of_spans), LastAnswer(metrics, of_metrics)
         self._resource = Resource.create()
         self._scope = InstrumentationScope("mcpspy", version)
-        self._refusal = _RefusalStatus()
         log = logging.getLogger("opentelemetry")
         log.propagate = False  # its errors are reported by those who send
-        log.addHandler(self._refusal)
+        log.addHandler(logging.NullHandler())
 
-    @property
-    def refusal_status(self) -> int | None:
-        """The HTTP status with which the collector refused what was sent last; None if it could not be reached."""
-        return self._refusal.status
+    def send(self, spans: Sequence[TelemetrySpan]) -> CollectorAnswer:
+        """Send spans, and return what the collector says."""
+        self._of_spans.clear()
+        result = self._traces.export([self._readable(span) for span in spans])
+        return self._of_spans.after(succeeded=result is SpanExportResult.SUCCESS)
 
-    def send(self, spans: Sequence[TelemetrySpan]) -> bool:
-        """Send spans, and return whether the collector has taken them."""
-        return self._traces.export([self._readable(span) for span in spans]) is SpanExportResult.SUCCESS
-
-    def send_durations(self, sums: DurationSums, instance: str) -> bool:
-        """Send all sums, and return whether the collector has taken them. `instance` tells them from those of other senders."""
-        return self._metrics.export(self._metrics_data(sums, instance)) is export.MetricExportResult.SUCCESS
+    def send_durations(self, sums: DurationSums, instance: str) -> CollectorAnswer:
+        """Send all sums, and return what the collector says. `instance` tells them from those of other senders."""
+        self._of_metrics.clear()
+        result = self._metrics.export(self._metrics_data(sums, instance))
+        return self._of_metrics.after(succeeded=result is export.MetricExportResult.SUCCESS)
 
     def close(self) -> None:
         """End the connections."""

@@ -1,0 +1,144 @@
+"""The spans of captures that a collector does not have yet, and the durations of calls and sessions, sent to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from ..transcripts import CaptureSelection, transcript_of
+from .delivering import Delivery
+from .notices import OtlpNotices, Rejected
+from .sent import SentSpans, keys_by_capture
+
+if TYPE_CHECKING:
+    from ...telemetry.sending import Collector
+    from ...telemetry.span import TelemetrySpan
+    from ...transcript.model import Transcript
+    from .counted import CountedDurations, TimedItem
+    from .masks import ShareMask
+    from .sent import SentItem
+
+BATCH_SPANS: Final = 512
+BATCH_LETTERS: Final = 2_000_000
+"""A batch ends after so many letters of attributes: collectors refuse requests that are too large."""
+
+
+class SpanSender:
+    """A sender of those spans of captures that were not sent before."""
+
+    def __init__(
+        self,
+        collector: Collector,
+        sent: SentSpans,
+        durations: CountedDurations | None,
+        delivery: Delivery,
+        notices: OtlpNotices,
+        *,
+        as_server: bool,
+        payloads: bool,
+    ) -> None:
+        self._collector = collector
+        self._sent = sent
+        self._delivery = delivery
+        self._notices = notices
+        self._as_server = as_server
+        self._payloads = payloads
+        self._durations = durations
+        self.count = 0
+        """The spans that were sent so far."""
+
+        self.rejected = Rejected()
+        """The part of it that the collector rejected."""
+
+    def close(self) -> None:
+        """End the connections."""
+        self._collector.close()
+
+    def send(self, paths: tuple[str, ...], *, again: bool = False) -> None:
+        """Send the new spans of captures that belong together. Raises: CollectorError, CaptureError; OSError."""
+        rejected, before = Rejected(), self.count
+        try:
+            self._send(paths, rejected, again=again)
+        finally:
+            spans = self.count - before
+            if spans:
+                self._notices.sent(spans)
+            if rejected:
+                self._notices.rejected(rejected, spans)
+                self.rejected.join(rejected)
+
+    def _send(self, paths: tuple[str, ...], rejected: Rejected, *, again: bool) -> None:
+        from ...telemetry.span import masked_spans
+        from .masks import ShareMask
+
+        mask = ShareMask()
+        if self._payloads:
+            mask.learn_files(*paths)
+        selection = CaptureSelection(paths=paths)
+        transcript, _ = transcript_of(selection, keeps_noise=False, packs_rows=True, watchers=mask.watchers)
+        mask.learned(transcript)
+        known = set() if again else self._known(transcript)
+        spans = (span for span in self._spans(transcript, mask) if span.key not in known)
+        for batch in (masked_spans(some, mask.texts) for some in _batches(spans)):
+            rejected.add(self._delivery.deliver(partial(self._collector.send, batch)), are_spans=True)
+            self._note("operation", batch, [span for span in batch if span.is_operation])
+            self.count += len(batch)
+        if self._durations is not None:
+            self._send_durations(transcript, known, self._durations, mask, rejected)
+
+    def _known(self, transcript: Transcript) -> set[str]:
+        """Return the keys of what was sent of these captures."""
+        return set().union(*(self._sent.of(info.header.capture_id) for info in transcript.captures if info.header is not None))
+
+    def _note(self, kind: str, items: Sequence[SentItem], timed: Sequence[TimedItem]) -> None:
+        """Note that items were sent, and count those that took time, each once."""
+        if self._durations is not None:
+            self._durations.count(kind, items, timed)
+        else:
+            self._sent.add(keys_by_capture(items))
+
+    def _spans(self, transcript: Transcript, mask: ShareMask) -> Iterable[TelemetrySpan]:
+        from ...telemetry.model_spans import ModelSpans
+        from ...telemetry.operations import OperationSpans
+
+        models = ModelSpans(transcript)
+        yield from models.spans()
+        payload = mask.payload if self._payloads else None
+        yield from OperationSpans(transcript, models.parents, as_server=self._as_server, payload=payload).spans()
+
+    def _send_durations(
+        self, transcript: Transcript, known: set[str], durations: CountedDurations, mask: ShareMask, rejected: Rejected
+    ) -> None:
+        """Count the sessions that are over, and send all sums that the collector may not have. Raises: CollectorError; OSError."""
+        from ...telemetry.sessions import session_times
+        from ...telemetry.span import masked_attributes
+
+        times = session_times(transcript, as_server=self._as_server)
+        sessions = [
+            replace(session, attributes=masked_attributes(session.attributes, mask.texts))
+            for session in times
+            if session.key not in known
+        ]
+        if sessions:
+            self._note("session", sessions, sessions)
+        unsent = durations.unsent()
+        if unsent is not None:
+            send = partial(self._collector.send_durations, unsent.sums, unsent.instance)
+            rejected.add(self._delivery.deliver(send, are_spans=False), are_spans=False)
+            durations.were_sent(unsent)
+
+
+def _batches(spans: Iterable[TelemetrySpan]) -> Iterator[list[TelemetrySpan]]:
+    """Yield spans in batches, smaller ones if their texts are long."""
+    batch: list[TelemetrySpan] = []
+    letters = 0
+    for span in spans:
+        batch.append(span)
+        letters += sum(len(value) for value in span.attributes.values() if isinstance(value, str))
+        if len(batch) == BATCH_SPANS or letters >= BATCH_LETTERS:
+            yield batch
+            batch, letters = [], 0
+    if batch:
+        yield batch
