@@ -65,13 +65,18 @@ class CheckedFindings:
         """Leave the findings of a check with all rules, if the capture has so many messages that others use fewer rules."""
         if self._identity is None or not is_large(transcript):
             return
-        if write_checked(self._path, self._identity, _version(), transcript.findings, list(limits)) and _is_above_quota():
-            os.unlink(self._path + INDEX_EXTENSION + EXTENSION)
+        if write_checked(self._path, self._identity, _version(), transcript.findings, list(limits)):
+            _remove_if_above_quota(self._path + INDEX_EXTENSION + EXTENSION)
 
 
-def _is_above_quota() -> bool:
+def _remove_if_above_quota(written: str) -> None:
+    """Remove a file for which the store has no room, if a tap that makes room has not done so."""
     max_bytes = quota_bytes()
-    return max_bytes is not None and store_size()[1] > max_bytes
+    if max_bytes is not None and store_size()[1] > max_bytes:
+        try:
+            os.unlink(written)
+        except FileNotFoundError:
+            pass
 
 
 class CaptureIndex:
@@ -152,9 +157,8 @@ class CaptureIndex:
         if self._identity is None:
             return
         more = {SECTION: digests_entry}
-        is_written = write_index(self._path, transcript, self._identity, self._version, _widths(transcript.rows), more)
-        if is_written and _is_above_quota():
-            os.unlink(self._path + INDEX_EXTENSION)
+        if write_index(self._path, transcript, self._identity, self._version, _widths(transcript.rows), more):
+            _remove_if_above_quota(self._path + INDEX_EXTENSION)
 
 
 def _widths(rows: Sequence[Row]) -> tuple[int, int, int, int, int]:

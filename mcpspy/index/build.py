@@ -89,16 +89,12 @@ def write_index(
     if not can_be_indexed(transcript):
         return False
     try:
-        writer = IndexWriter(path)
-    except OSError:
-        return False
-    try:
-        _write(writer, path, transcript, widths, of.size, more)
-        if not is_still(path, of, closed=transcript.captures[0].closed):
-            raise NotIndexedError
-        writer.finish(of, version)
+        with IndexWriter(path) as writer:
+            _write(writer, path, transcript, widths, of.size, more)
+            if not is_still(path, of, closed=transcript.captures[0].closed):
+                return False
+            writer.finish(of, version)
     except (NotIndexedError, CaptureError, OSError, ValueError, OverflowError, RecursionError):  # no text, too large, too deep
-        writer.discard()
         return False
     return True
 

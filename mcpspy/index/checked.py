@@ -40,18 +40,14 @@ def write_checked(path: str, of: Identity, version: str, findings: list[Finding]
     """Write what a check of the capture at `path` found, which was `of` this identity before. Return whether there is a file now."""
     try:
         data = _encode(_Entry(findings, unchecked))  # no text has half a character
-        writer = IndexWriter(path, EXTENSION)
+        with IndexWriter(path, EXTENSION) as writer:
+            writer.section(_SECTION, data)
+            is_same = identity(path) == of
+            if is_same:
+                writer.finish(of, version)
     except (OSError, ValueError):
         return False
-    try:
-        writer.section(_SECTION, data)
-        if identity(path) == of:
-            writer.finish(of, version)
-            return True
-    except OSError:
-        pass
-    writer.discard()
-    return False
+    return is_same
 
 
 def read_checked(path: str, of: Identity, version: str) -> Checked | None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import os
 import stat
+import time
 from binascii import crc32
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from ..capture.store.folder import INDEX_EXTENSION
-from ..platform.files import BINARY, NOFOLLOW, belongs_to_us, read_at
+from ..platform.files import BINARY, NOFOLLOW, NONBLOCK, OTHERS, belongs_to_us, read_at
 
 FORMAT: Final = 1
 FIRST_LINE: Final = b"mcpspy-index\n"
@@ -21,8 +22,10 @@ FIRST_LINE: Final = b"mcpspy-index\n"
 _END_BYTES: Final = 4096
 """Of so many bytes at both ends of a capture the identity has a CRC; the last line of an index is no longer."""
 
+_ABANDONED_S: Final = 3600
+"""Nobody writes an index any more that has not grown for so long."""
+
 _CRC_BYTES: Final = len(',"crc":"01234567"}')
-_OTHERS: Final = 0o077
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +109,9 @@ def is_still(path: str, before: Identity, *, closed: bool) -> bool:
 
 
 class IndexWriter:
-    """Writer of a new index beside a capture: `section` appends, `finish` puts it in the place of an older one, `discard` removes it.
+    """Writer of a new index beside a capture: `section` appends, `finish` puts it in the place of an older one.
 
+    What is not finished when its context ends is removed, also if the user interrupts it.
     `more` is what its name has after that of an index, if it is a file of its own beside it.
     Raises: OSError: if the folder takes no file.
     """
@@ -117,14 +121,22 @@ class IndexWriter:
     def __init__(self, capture: str, more: str = "") -> None:
         self._path = capture + INDEX_EXTENSION + more
         self._temporary = f"{self._path}.{os.getpid()}"
-        try:
-            os.unlink(self._temporary)  # of a process that had our number
-        except FileNotFoundError:
-            pass
+        _remove_unfinished(self._path)
         self._fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW | BINARY, 0o600)
         self._offset = 0
         self._sections: dict[str, tuple[int, int, int]] = {}
-        self.append(FIRST_LINE)
+
+    def __enter__(self) -> Self:
+        try:
+            self.append(FIRST_LINE)
+        except OSError:
+            self._discard()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._temporary:
+            self._discard()
 
     @property
     def offset(self) -> int:
@@ -150,12 +162,34 @@ class IndexWriter:
         os.close(self._fd)  # first: Windows moves no file that is open
         self._fd = -1
         os.replace(self._temporary, self._path)
+        self._temporary = ""
 
-    def discard(self) -> None:
-        """Remove what was written."""
+    def _discard(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
-        os.unlink(self._temporary)
+        _unlink(self._temporary)
+
+
+def _remove_unfinished(path: str) -> None:
+    """Remove what processes have left that were killed while they wrote this index, one with our number among them."""
+    folder, name = os.path.split(path)
+    with os.scandir(folder or os.curdir) as entries:
+        for entry in entries:
+            before, _, number = entry.name.rpartition(".")
+            if before == name and number.isdecimal() and (int(number) == os.getpid() or _is_abandoned(entry)):
+                _unlink(entry.path)
+
+
+def _is_abandoned(entry: os.DirEntry[str]) -> bool:
+    return entry.stat(follow_symlinks=False).st_mtime < time.time() - _ABANDONED_S
+
+
+def _unlink(path: str) -> None:
+    """Remove a file, unless it is gone: a tap that makes room removes indexes."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
 
 
 def _last_line(of: Identity, version: str, sections: dict[str, tuple[int, int, int]]) -> bytes:
@@ -216,7 +250,7 @@ def open_older_index(capture: str, fd: int, version: str) -> tuple[IndexFile, Id
 
 def _opened(path: str, version: str, *, exact: bool = True) -> tuple[IndexFile, Identity] | None:
     try:
-        fd = os.open(path, os.O_RDONLY | NOFOLLOW | BINARY)
+        fd = os.open(path, os.O_RDONLY | NOFOLLOW | NONBLOCK | BINARY)  # of a pipe with this name nobody waits for a writer
     except OSError:
         return None
     index = IndexFile(fd, {})
@@ -234,7 +268,7 @@ def _opened(path: str, version: str, *, exact: bool = True) -> tuple[IndexFile, 
 def _about(fd: int) -> dict[str, Any] | None:
     """Return what the last line says; None if it is not ours. Raises: what a hostile file makes it."""
     facts = os.fstat(fd)
-    if not stat.S_ISREG(facts.st_mode) or not belongs_to_us(facts) or facts.st_mode & _OTHERS:
+    if not stat.S_ISREG(facts.st_mode) or not belongs_to_us(facts) or facts.st_mode & OTHERS:
         return None
     end = read_at(fd, _END_BYTES, max(0, facts.st_size - _END_BYTES))
     line = end[end.rfind(b"\n", 0, -1) + 1 : -1]

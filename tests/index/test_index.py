@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from mcpspy.capture.file.reader import read
 from mcpspy.capture.store.folder import INDEX_EXTENSION
 from mcpspy.index import code
 from mcpspy.index.build import write_index
-from mcpspy.index.file import identity
+from mcpspy.index.file import IndexWriter, identity
 from mcpspy.index.load import indexed_transcript
 from mcpspy.records import Frame, Record
 from mcpspy.transcript.transcribe import transcribe
@@ -207,6 +208,68 @@ def fork_and_index(path: Path) -> int:
         finally:
             os._exit(2)
     return child
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such pipes on Windows")
+def test_a_pipe_with_the_name_of_an_index_is_not_waited_for(tmp_path: Path) -> None:
+    path = a_capture(tmp_path)
+    os.mkfifo(f"{path}{INDEX_EXTENSION}", 0o600)
+    assert from_index(path) is None
+    assert index(path)
+    assert_shows_the_same(path)
+
+
+@pytest.mark.parametrize("size", [0, 1000])
+def test_a_full_disk_leaves_no_part_of_an_index(size: int, tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource", reason="there is no such limit on Windows")
+    path = a_capture(tmp_path)
+    child = os.fork()
+    if child == 0:
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+            os._exit(1 if index(path) else 0)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_user_who_interrupts_the_writing_of_an_index_has_no_part_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    path = a_capture(tmp_path)
+    monkeypatch.setattr(IndexWriter, "finish", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        index(path)
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_an_index_that_is_removed_while_it_is_written_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, finish = a_capture(tmp_path), IndexWriter.finish
+
+    def make_room_and_finish(writer: IndexWriter, *facts: Any) -> None:
+        for file in tmp_path.glob("*.idx*"):
+            file.unlink()
+        finish(writer, *facts)
+
+    monkeypatch.setattr(IndexWriter, "finish", make_room_and_finish)
+    assert not index(path)
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_what_killed_writers_have_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    path = a_capture(tmp_path)
+    beside = f"{path}{INDEX_EXTENSION}"
+    for ending in (".1", ".2", ".x", f".{os.getpid()}", ".check.1"):
+        Path(beside + ending).touch()
+    for ending in (".1", ".x", ".check.1"):
+        os.utime(beside + ending, (0, 0))
+    assert index(path)
+    others = {name for name in os.listdir(tmp_path) if name.startswith(f"{path.name}{INDEX_EXTENSION}.")}
+    assert others == {f"{path.name}{INDEX_EXTENSION}{ending}" for ending in (".2", ".x", ".check.1")}
 
 
 def test_a_message_in_parts_is_read_from_all_of_them(tmp_path: Path) -> None:

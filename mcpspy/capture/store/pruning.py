@@ -192,10 +192,10 @@ def _unlinked(path: str) -> bool:
         os.unlink(path)
     except FileNotFoundError:
         return False
-    except PermissionError:
-        if CAN_REMOVE_OPEN_FILES:
+    except (PermissionError, IsADirectoryError):
+        if CAN_REMOVE_OPEN_FILES and not os.path.isdir(path):
             raise
-        return False  # somebody reads it
+        return False  # somebody reads it, or it is a folder, which is not ours
     return True
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.capture.file.format import header_line, record_line
+from mcpspy.capture.store.pruning import make_room
 from mcpspy.cli import transcripts
 from mcpspy.platform.files import lock
 from mcpspy.records import Frame
@@ -153,6 +154,13 @@ def test_pruning_deletes_an_index_with_its_capture_or_after_it(store: Path) -> N
     left.write_bytes(b"")
     assert run("prune", "--keep", "0", "--yes").returncode == 0
     assert list(store.iterdir()) == []
+
+
+def test_a_folder_with_the_name_of_an_index_keeps_nothing_from_being_pruned(store: Path) -> None:
+    index_of(store).mkdir()
+    done = run("prune", "--keep", "0", "--yes")
+    assert (done.returncode, os.listdir(store)) == (0, [index_of(store).name])
+    make_room(0, wall_ns=0)
 
 
 def test_the_list_counts_an_index_and_does_not_show_it(store: Path) -> None:
