@@ -32,6 +32,9 @@ SERVER: Side = "server"
 MCPSPY = "mcpspy"
 OTHER_SIDE: dict[Side, Side] = {CLIENT: SERVER, SERVER: CLIENT}
 
+MAX_NUMBER = 1 << 62
+"""The largest number, size or time that a record has, or the smallest if negative: as a time it is 146 years."""
+
 PSEUDONYM_PREFIX = "redacted-"
 PSEUDONYM_DIGITS = 12
 """Hex digits of a pseudonym: 48 bits, so that of 500 stores with a million secrets each, one has two equal pseudonyms."""

@@ -6,26 +6,28 @@ do without this module: they wait for no JSON library.
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-from .records import Close, Frame, Open
+from .records import MAX_NUMBER, Close, Frame, Open
 
 _SHORT_LETTERS: Final = 4096
+
+_Number = Annotated[int, msgspec.Meta(ge=-MAX_NUMBER, le=MAX_NUMBER)]
 
 
 class FrameLine(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field="kind", tag="frame"):
     """A frame record whose bytes are UTF-8: 0.4 µs, where a dict and a record take 2.4 (CPython 3.11)."""
 
-    number: int = msgspec.field(name="n")
-    at_ns: int
-    stream: int
+    number: _Number = msgspec.field(name="n")
+    at_ns: _Number
+    stream: _Number
     crc: str
     text: str
-    first_ns: int | None = None
+    first_ns: _Number | None = None
     part: bool = False
-    chunks: tuple[int, ...] | None = None
+    chunks: tuple[_Number, ...] | None = None
 
     def record(self) -> Frame:
         """Return the record."""
@@ -39,18 +41,18 @@ class FrameLine(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field=
 class OpenLine(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field="kind", tag="open"):
     """An open record whose heads are UTF-8."""
 
-    number: int = msgspec.field(name="n")
-    at_ns: int
-    stream: int
+    number: _Number = msgspec.field(name="n")
+    at_ns: _Number
+    stream: _Number
     sender: Literal["client", "server"]
     name: str
     framing: str
     crc: str
-    connection: int | None = None
-    transaction: int | None = None
+    connection: _Number | None = None
+    transaction: _Number | None = None
     head: str = ""
     forwarded: str | msgspec.UnsetType = msgspec.UNSET
-    redacted: tuple[tuple[int, int, str], ...] | None = None
+    redacted: tuple[tuple[_Number, _Number, str], ...] | None = None
     injected: bool | None = None
 
     def record(self) -> Open:
@@ -74,9 +76,9 @@ class OpenLine(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field="
 class CloseLine(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field="kind", tag="close"):
     """A close record."""
 
-    number: int = msgspec.field(name="n")
-    at_ns: int
-    stream: int
+    number: _Number = msgspec.field(name="n")
+    at_ns: _Number
+    stream: _Number
     by: str
     how: str
     crc: str

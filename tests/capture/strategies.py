@@ -4,12 +4,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from mcpspy.records import Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall, Unknown
+from mcpspy.records import MAX_NUMBER, Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall, Unknown
 
 # Lone surrogates come from file names and environments; a pair of them is another spelling of one character.
 TEXTS = st.text(st.characters(codec=None), max_size=30).filter(lambda text: text == _paired(text))
-COUNTS = st.integers(0, 2**40) | st.integers(0, 2**80)
-TIMES = st.integers(0, 2**63)
+COUNTS = st.integers(0, 2**40) | st.integers(0, MAX_NUMBER)
+TIMES = st.integers(0, MAX_NUMBER)
 DATA = st.binary(max_size=60) | st.text(max_size=30).map(lambda text: text.encode() + b"\n")
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.integers(-999, 999).map(lambda number: number / 8) | TEXTS,

@@ -43,6 +43,18 @@ def rules(*words: str) -> list[str]:
 # --- What it finds, and the exit status ---
 
 
+@pytest.mark.parametrize("at_ns", [2**62 + 1, 2**63, -(2**63), 2**64, 10**30])
+def test_a_time_that_no_clock_has_is_damage(at_ns: int, tmp_path: Path) -> None:
+    answer = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"content": []}}).encode() + b"\n"
+    asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}}).encode() + b"\n"
+    path = tmp_path / "x.mcpspy"
+    path.write_bytes(lines([*opens(), Frame(0, 5, 5, asked), Frame(1, at_ns, at_ns, answer)]))
+    for words in (("check", "--json"), ("show", "--json"), ("show", "--stats", "--json")):
+        done = run(*words, str(path))
+        assert "Traceback" not in done.stderr
+        assert "damage" in done.stdout
+
+
 MAX_PEAK_KIB = 200_000
 
 

@@ -10,7 +10,23 @@ from os import PathLike, fspath
 from typing import Any, TypeAlias
 
 from ...lazy_pattern import lazy_pattern
-from ...records import Close, End, Exit, Frame, Gap, Header, Intercept, Note, Open, Partial, Record, Spawn, Stall, Unknown
+from ...records import (
+    MAX_NUMBER,
+    Close,
+    End,
+    Exit,
+    Frame,
+    Gap,
+    Header,
+    Intercept,
+    Note,
+    Open,
+    Partial,
+    Record,
+    Spawn,
+    Stall,
+    Unknown,
+)
 
 _PIECE_BYTES = 1 << 16
 
@@ -95,7 +111,7 @@ class _Members:
         value = self._fields.pop(name)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise TypeError(f"{name} is not of type {kind.__name__}")
-        return value
+        return _bounded(value) if kind is int else value
 
     def payload(self, text: str = "text", base64: str = "base64", default: Any = ...) -> Any:
         if text in self._fields:
@@ -107,10 +123,19 @@ class _Members:
         return default
 
     def ranges(self) -> tuple[tuple[int, int, str], ...]:
-        return tuple((int(offset), int(length), str(kind)) for offset, length, kind in self.take("redacted", list, []))
+        redacted = self.take("redacted", list, [])
+        return tuple((_bounded(offset), _bounded(length), str(kind)) for offset, length, kind in redacted)
 
     def left(self) -> dict[str, Any]:
         return self._fields
+
+
+def _bounded(value: Any) -> int:
+    """Return an integer. Raises: ValueError: if it is larger than any that was recorded, and than what readers can count with."""
+    number = int(value)
+    if not -MAX_NUMBER <= number <= MAX_NUMBER:
+        raise ValueError("a number is too large")
+    return number
 
 
 def _frame(rest: _Members, number: int, at_ns: int) -> Frame:
@@ -120,7 +145,7 @@ def _frame(rest: _Members, number: int, at_ns: int) -> Frame:
     rare = {
         "length": length,
         "sha256": rest.take("sha256", str, ""),
-        "chunks": tuple(int(size) for size in rest.take("chunks", list, [])),
+        "chunks": tuple(map(_bounded, rest.take("chunks", list, []))),
         "injected": rest.take("injected", bool, False),
         "redacted": rest.ranges(),
     }

@@ -163,6 +163,10 @@ def test_lines_with_any_values_in_the_right_places_raise_nothing(objects: list[d
         (b'{"n":1,"at_ns":1,"kind":"frame","stream":0,"text":"x","chunks":[1e999]}', "shape"),
         (b'{"n":1,"at_ns":1,"kind":"open","stream":0,"sender":"nobody","name":"x","framing":"lines"}', "shape"),
         (b'{"n":1,"at_ns":1.5,"kind":"note","topic":"x","text":"y"}', "shape"),
+        (b'{"n":1,"at_ns":4611686018427387905,"kind":"note","topic":"x","text":"y"}', "shape"),
+        (b'{"n":1,"at_ns":-4611686018427387905,"kind":"frame","stream":0,"text":"x"}', "shape"),
+        (b'{"n":1,"at_ns":1,"kind":"frame","stream":1e30,"text":"x"}', "shape"),
+        (b'{"n":1,"at_ns":1,"kind":"frame","stream":0,"text":"x","chunks":[100000000000000000000]}', "shape"),
         (record_line(1, Note(at_ns=1, topic="x", text="y"))[:-1].replace(b"y", b"z"), "crc"),
     ],
 )

@@ -33,7 +33,30 @@ OPEN = {
 }
 CLOSE = {"kind": "close", "stream": 2, "by": "client", "how": "eof"}
 VALUES: st.SearchStrategy[Any] = st.sampled_from(
-    [0, 1, 7, -1, 1.0, 2**70, None, True, False, "", "é\n", "\ud800", [], {}, [3], ["4"], [[0, 1, "x"]], "open"]
+    [
+        0,
+        1,
+        7,
+        -1,
+        1.0,
+        2**62,
+        2**62 + 1,
+        2**63,
+        -(2**62) - 1,
+        2**70,
+        None,
+        True,
+        False,
+        "",
+        "é\n",
+        "\ud800",
+        [],
+        {},
+        [3],
+        ["4"],
+        [[0, 1, "x"]],
+        "open",
+    ]
 )
 MEMBERS = st.sampled_from(
     [
