@@ -168,7 +168,7 @@ class CollectorError(McpspyError):
     """A collector that cannot be reached, or refuses what is sent; `name` is its URL.
 
     `status` is the HTTP status of its answer; None if there was none. `takes_spans` is true if it refused metrics only.
-    `retry_s` is how long it asks to wait.
+    `retry_s` is how long it asks to wait. `trouble` is why nothing could be sent, though it may be there: as with TLS.
     """
 
     exit_status = 4
@@ -176,17 +176,29 @@ class CollectorError(McpspyError):
     """Those after which OTLP has a sender try again."""
 
     def __init__(
-        self, name: str, status: int | None = None, *, takes_spans: bool = False, retry_s: float | None = None
+        self,
+        name: str,
+        status: int | None = None,
+        *,
+        takes_spans: bool = False,
+        retry_s: float | None = None,
+        trouble: str = "",
     ) -> None:
         super().__init__(name)
         self.name = name
         self.status = status
         self.takes_spans = takes_spans
         self.retry_s = retry_s
+        self.trouble = trouble
 
     @property
     def state(self) -> str:
-        """The state of the collector: `away` if it did not answer, `busy` if it may take the same later, else `refused`."""
+        """The state of the collector: `away` if it did not answer, `busy` if it may take the same later, else `refused`.
+
+        It is `unsent` if nothing could be sent to it.
+        """
+        if self.trouble:
+            return "unsent"
         return "away" if self.status is None else "busy" if self.status in self.busy_statuses else "refused"
 
     @property
@@ -204,6 +216,10 @@ class CollectorError(McpspyError):
         if self.state == "busy":
             wait = "" if self.retry_s is None else f" and asks to wait {self.retry_s:,.0f} s"
             return f"is busy{answer}{wait}", "try again later: what it has taken is not sent again"
+        if self.trouble:
+            return f"cannot be sent anything: {self.trouble}", "OTEL_EXPORTER_OTLP_CERTIFICATE names certificates to trust"
+        if self.status is None and self.name.endswith(":4317"):
+            return "does not answer over HTTP", "port 4317 is usually that of gRPC, and 4318 that of HTTP"
         if self.status is None:
             metrics = " when it gets metrics" * self.takes_spans
             return f"does not answer{metrics}", "add --no-metrics if it has none" if metrics else f"start it, or {other}"

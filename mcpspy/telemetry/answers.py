@@ -31,6 +31,8 @@ class CollectorAnswer(NamedTuple):
     retry_s: float | None = None
     rejected: int = 0
     message: str = ""
+    trouble: str = ""
+    """The reason why there is none, unless nobody was there."""
 
     @property
     def has_taken(self) -> bool:
@@ -68,6 +70,7 @@ class LastAnswer:
 
     def __init__(self, session: Session, reader: PartialSuccessReader) -> None:
         self._answer = CollectorAnswer()
+        self._session = session
         self._reader = reader
         session.hooks["response"].append(self._note)
 
@@ -77,7 +80,9 @@ class LastAnswer:
 
     def after(self, *, succeeded: bool) -> CollectorAnswer:
         """Return it after an export. A session that is not ours may not have let us look."""
-        return CollectorAnswer(_OK) if succeeded and self._answer.status is None else self._answer
+        if self._answer.status is not None:
+            return self._answer
+        return CollectorAnswer(_OK) if succeeded else CollectorAnswer(trouble=getattr(self._session, "trouble", ""))
 
     def _note(self, response: Response, **_: Any) -> None:
         answer = CollectorAnswer(response.status_code, _retry_s(response))

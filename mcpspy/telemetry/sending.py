@@ -24,19 +24,39 @@ from .span import LARGEST, TelemetrySpan, TraceContext
 _INSTANCE: Final = "service.instance.id"
 
 
+class _Complaints(logging.Handler):
+    """Complaints of the SDK about its settings, without the values, which may be secret. Later ones are not for the user."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._texts: dict[str, None] = {}
+        self._is_over = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not self._is_over:
+            self._texts[str(record.msg).replace("%r", "…").replace("%s", "…")] = None
+
+    def taken(self) -> list[str]:
+        """Return the complaints so far, each once, and hear no more."""
+        self._is_over = True
+        return list(self._texts)
+
+
 class Collector:
     """A collector to which spans are sent. Variables of OpenTelemetry have the header fields, the timeout and the certificates."""
 
     def __init__(self, endpoint: CollectorEndpoint, version: str, environment: Mapping[str, str]) -> None:
+        log = logging.getLogger("opentelemetry")
+        log.propagate = False  # its errors are reported by those who send
+        log.addHandler(complaints := _Complaints())
         traces, metrics = session_for("TRACES", environment), session_for("METRICS", environment)
         self._traces = OTLPSpanExporter(endpoint=endpoint.traces, session=traces)
         self._metrics = OTLPMetricExporter(endpoint=endpoint.metrics, session=metrics)
         self._of_spans, self._of_metrics = LastAnswer(traces, of_spans), LastAnswer(metrics, of_metrics)
         self._resource = Resource.create()
         self._scope = InstrumentationScope("mcpspy", version)
-        log = logging.getLogger("opentelemetry")
-        log.propagate = False  # its errors are reported by those who send
-        log.addHandler(logging.NullHandler())
+        self.complaints = complaints.taken()
+        """Settings that OpenTelemetry's SDK does not understand, in its words."""
 
     def send(self, spans: Sequence[TelemetrySpan]) -> CollectorAnswer:
         """Send spans, and return what the collector says."""

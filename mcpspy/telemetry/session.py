@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import Any, Final
@@ -15,11 +16,34 @@ _PROVIDER: Final = "OTEL_PYTHON_EXPORTER_OTLP_HTTP_{}CREDENTIAL_PROVIDER"
 class CollectorSession(requests.Session):
     """A session that trusts the certificates that were named for it: else REQUESTS_CA_BUNDLE would go before."""
 
+    trouble = ""
+    """The reason why the last request did not reach anybody, unless nobody was there."""
+
+    def request(self, *words: Any, **facts: Any) -> requests.Response:
+        """Send a request, and note why it could not be sent."""
+        self.trouble = ""
+        try:
+            return super().request(*words, **facts)
+        except requests.exceptions.SSLError as error:
+            self.trouble = _tls_reason(error)
+            raise
+        except (requests.exceptions.ConnectionError, requests.exceptions.Timeout):
+            raise
+        except (OSError, ValueError) as error:  # no file of certificates, or a time to wait that is none
+            self.trouble = str(error)
+            raise
+
     def merge_environment_settings(self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any) -> dict[str, Any]:
         """Return what a request uses."""
         if verify is None and isinstance(self.verify, str):
             verify = self.verify
         return super().merge_environment_settings(url, proxies, stream, verify, cert)
+
+
+def _tls_reason(error: BaseException) -> str:
+    """Return what TLS says, without the objects around it."""
+    match = re.search(r"\[SSL[^\]]*\] (.+?)(?: \(_ssl\.c:\d+\))?[)'\"]", str(error))
+    return match[1] if match else "no TLS"
 
 
 def session_for(signal: str, environment: Mapping[str, str]) -> requests.Session:

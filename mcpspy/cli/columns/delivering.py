@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ...errors import CollectorError
+from ...views.text.escape import safe_text
 from .notices import OtlpNotices
 
 if TYPE_CHECKING:
@@ -37,7 +38,13 @@ class Delivery:
         """
         waited_s = 0.0
         while not (answer := send()).has_taken:
-            error = CollectorError(self._notices.name, answer.status, takes_spans=not are_spans, retry_s=answer.retry_s)
+            error = CollectorError(
+                self._notices.name,
+                answer.status,
+                takes_spans=not are_spans,
+                retry_s=answer.retry_s,
+                trouble=safe_text(answer.trouble),
+            )
             pause_s = self._pause_s(error, waited_s)
             if pause_s is None:
                 raise error

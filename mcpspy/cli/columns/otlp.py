@@ -75,8 +75,11 @@ def command(
 
     target = _endpoint(endpoint)
     sent, notices = SentSpans(target.name), OtlpNotices(without_logins(target.name), as_json=as_json)
+    collector = Collector(target, __version__, os.environ)
+    for complaint in collector.complaints:
+        say(f"mcpspy: OpenTelemetry reports: {safe_text(complaint)}")
     sender = SpanSender(
-        Collector(target, __version__, os.environ),
+        collector,
         sent,
         None if no_metrics else CountedDurations(sent),
         Delivery(notices, is_endless=follow),

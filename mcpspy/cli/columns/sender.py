@@ -82,6 +82,7 @@ class SpanSender:
         known = set() if again else self._known(transcript)
         spans = (span for span in self._spans(transcript, mask) if span.key not in known)
         for batch in (masked_spans(some, mask.texts) for some in _batches(spans)):
+            self._sent.make_folder()
             rejected.add(self._delivery.deliver(partial(self._collector.send, batch)), are_spans=True)
             self._note("operation", batch, [span for span in batch if span.is_operation])
             self.count += len(batch)

@@ -45,6 +45,10 @@ class SentSpans:
         """The folder of its files, which may not be there yet."""
         return self._folder
 
+    def make_folder(self) -> None:
+        """Make the folder, so that nothing is sent that could not be noted. Raises: OSError."""
+        os.makedirs(self._folder, 0o700, exist_ok=True)
+
     def of(self, capture_id: str) -> set[str]:
         """Return the ids of the spans of a capture that were sent, also by others."""
         path = self._path(capture_id)
@@ -65,7 +69,7 @@ class SentSpans:
                 self._append(capture_id, new)
 
     def _append(self, capture_id: str, keys: list[str]) -> None:
-        os.makedirs(self._folder, 0o700, exist_ok=True)
+        self.make_folder()
         path = self._path(capture_id)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         try:

@@ -7,6 +7,7 @@ from subprocess import CompletedProcess
 import pytest
 import trustme
 
+from mcpspy.errors import CollectorError
 from mcpspy.telemetry.endpoint import endpoint_of
 from tests.cli.terminal import run
 from tests.conftest import ROOT
@@ -108,3 +109,29 @@ def test_a_collector_with_tls_is_checked_by_the_certificate_of_the_variable(tmp_
         refused = sent("--endpoint", receiver.url, OTEL_EXPORTER_OTLP_TIMEOUT="1")
         done = sent("--endpoint", receiver.url, OTEL_EXPORTER_OTLP_CERTIFICATE=str(tmp_path / "ca.pem"))
     assert (refused.returncode, done.returncode, receiver.paths) == (4, 0, ["/v1/traces", "/v1/metrics"])
+    assert "cannot be sent anything: certificate verify failed: " in refused.stderr
+    assert "; OTEL_EXPORTER_OTLP_CERTIFICATE names certificates to trust." in refused.stderr
+
+
+def test_a_file_of_certificates_that_is_not_there_is_named() -> None:
+    done = sent("--endpoint", "https://127.0.0.1:9", OTEL_EXPORTER_OTLP_CERTIFICATE="/no/such/file")
+    assert (done.returncode, "cannot be sent anything: " in done.stderr, "/no/such/file" in done.stderr) == (4, True, True)
+
+
+def test_settings_that_the_sdk_does_not_understand_are_reported_once_and_without_their_values() -> None:
+    with receiving() as receiver:
+        done = sent("--endpoint", receiver.url, OTEL_EXPORTER_OTLP_HEADERS="hush 1", OTEL_EXPORTER_OTLP_TIMEOUT="soon")
+    assert done.stderr.count("mcpspy: OpenTelemetry reports: Invalid timeout value …, using default") == 1
+    assert (done.stderr.count("Header format invalid!"), "hush" in done.stderr) == (1, False)
+
+
+def test_the_port_of_grpc_is_explained() -> None:
+    words = "does not answer over HTTP; port 4317 is usually that of gRPC, and 4318 that of HTTP."
+    assert words in str(CollectorError("http://localhost:4317"))
+
+
+def test_nothing_is_sent_that_cannot_be_noted(tmp_path: Path) -> None:
+    (tmp_path / "otlp").write_text("")
+    with receiving() as receiver:
+        done = sent("--endpoint", receiver.url, MCPSPY_HOME=str(tmp_path))
+    assert (done.returncode, receiver.paths) == (2, [])

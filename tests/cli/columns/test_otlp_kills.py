@@ -72,6 +72,47 @@ def counts(receiver: Receiver) -> dict[str, tuple[int, float, list[int]]]:
     return {key: (point.count, point.sum, list(point.bucket_counts)) for key, point in last.items()}
 
 
+def recorded(number: int) -> None:
+    """Record a session of one call, which the server sends back: these are two spans."""
+    request = b'{"jsonrpc":"2.0","id":1,"method":"call/%d"}\n' % number
+    subprocess.run([*MCPSPY, "run", "--", "cat"], input=request, timeout=DEADLINE_S, check=True, capture_output=True)
+
+
+@pytest.mark.more
+def test_with_a_follower_and_its_collector_killed_at_random_no_session_is_lost_or_counted_twice(
+    tmp_path: Path, tier: Tier, store: Path
+) -> None:
+    chance, port, number = Random(22), 0, 0
+    for _ in range(tier(sample=2, more=8, full=60)):
+        with collecting(port, tmp_path) as taking:
+            port = int((tmp_path / "port").read_text())
+            words = [*MCPSPY, "otlp", "-f", "--endpoint", f"http://127.0.0.1:{port}"]
+            environment = os.environ | {"OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
+            with subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL) as following:
+                if not number:
+                    eventually(lambda: list((store / "otlp").rglob("followed.json")), "the first position")
+                before, is_taken = len(bodies(tmp_path)), chance.random() < 0.7
+                for _ in range(chance.randint(0, 2)):
+                    recorded(number := number + 1)
+                if is_taken and number:
+                    eventually(lambda: len(bodies(tmp_path)) > before, "a request")  # noqa: B023
+                (taking if chance.random() < 0.3 else following).kill()
+                recorded(number := number + 1)
+                following.kill()
+                following.wait(DEADLINE_S)
+        recorded(number := number + 1)
+    with collecting(port, tmp_path), subprocess.Popen(words, stderr=subprocess.DEVNULL) as following:
+        eventually(lambda: len({span.span_id for span in received(tmp_path).spans}) == 2 * number, "all spans")
+        eventually(lambda: sum_of(counts(received(tmp_path)), "mcp.client.operation.duration") == 2 * number, "all sums")
+        following.kill()
+        following.wait(DEADLINE_S)
+
+
+def sum_of(counted: dict[str, tuple[int, float, list[int]]], metric: str) -> int:
+    """Return how many were counted in all series of a metric."""
+    return sum(count for key, (count, _, _) in counted.items() if key.startswith(metric))
+
+
 @pytest.mark.more
 def test_with_both_ends_killed_at_random_nothing_is_lost_or_counted_twice(tmp_path: Path, tier: Tier) -> None:
     path, chance = large_capture(tmp_path), Random(21)
