@@ -242,7 +242,7 @@ class SqlError(McpspyError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"the query cannot be run: {self.reason.strip()}. docs/columns.md has the tables and their columns"
+        return f"the query cannot be run: {sentence(self.reason.strip())} docs/columns.md has the tables and their columns"
 
 
 class UpstreamError(McpspyError):

@@ -91,10 +91,12 @@ class Database:
         import pyarrow as pa  # takes a sixth of the start; other queries do without it
         import pyarrow.parquet as pq
 
+        from .files import naming
+
         statement = self._statement(sql)
         try:
             batches = self._connection.sql(statement).to_arrow_reader(_ROWS_AT_ONCE)
-            with pq.ParquetWriter(path, batches.schema, compression="zstd") as writer:
+            with naming(path), pq.ParquetWriter(path, batches.schema, compression="zstd") as writer:
                 for batch in batches:
                     writer.write_batch(batch)
         except duckdb.Error as error:
@@ -104,19 +106,34 @@ class Database:
 
     def _statement(self, sql: str) -> duckdb.Statement:
         """Read a statement, and make the views that it may need. Raises: QueryError: if it does not only read."""
+        statement = _only_reading(self._connection, sql)
         try:
-            statements = self._connection.extract_statements(sql)
-            if len(statements) != 1:
-                raise QueryError(f"there are {len(statements)} statements; give one SELECT")
-            kind = statements[0].type.name
-            if kind != _READING:
-                raise QueryError(f"{kind} is not allowed; give one SELECT")
             named = [table for table in TABLES if table in sql.lower()]  # a view opens all files of its table
             for table in named or TABLES:  # all of them for SHOW TABLES, and for an error that names the nearest table
                 self._view(table)
         except duckdb.Error as error:
             raise QueryError(_reason(error)) from error
-        return statements[0]
+        return statement
+
+
+def require_reading(sql: str) -> None:
+    """Refuse what is no statement that only reads, or no SQL at all, without a database. Raises: QueryError."""
+    with duckdb.connect(":memory:", config=_CONFIGURATION) as connection:
+        _only_reading(connection, sql)
+
+
+def _only_reading(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+    """Read a statement. Raises: QueryError: if it does not only read."""
+    try:
+        statements = connection.extract_statements(sql)
+    except duckdb.Error as error:
+        raise QueryError(_reason(error)) from error
+    if len(statements) != 1:
+        raise QueryError(f"there are {len(statements)} statements; give one SELECT")
+    kind = statements[0].type.name
+    if kind != _READING:
+        raise QueryError(f"{kind} is not allowed; give one SELECT")
+    return statements[0]
 
 
 class QueryResult:

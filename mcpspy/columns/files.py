@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import pyarrow as pa
@@ -83,17 +83,18 @@ class ColumnFiles:
         if group.rows >= GROUP_ROWS or group.size_bytes >= GROUP_BYTES:
             self._wait()
             self._thread = self._thread or ThreadPoolExecutor(1)
-            self._written = self._thread.submit(_write, *self._taken(table))
+            self._written = self._thread.submit(self._write_named, table, *self._taken(table))
 
     def finish(self, state: object) -> None:
         """Write the rest, and put all files in the place of older ones. Raises: OSError."""
         self._wait()
         for table in list(self._groups):
-            _write(*self._taken(table))
+            self._write_named(table, *self._taken(table))
         text = json.dumps({"version": VERSION, "of": state})
         self._writers[LAST].add_key_value_metadata({_STATE.decode(): text})
-        for writer in self._writers.values():
-            writer.close()
+        for table, writer in self._writers.items():
+            with naming(self._path_of(table)):
+                writer.close()
         for table in (*(name for name in TABLES if name != LAST), LAST):
             path = self._path_of(table)
             if table in self._writers:
@@ -108,9 +109,14 @@ class ColumnFiles:
             self._written = None
         self._groups.clear()
         for table, writer in self._writers.items():
-            writer.close()
+            with suppress(OSError):  # of a full disk
+                writer.close()
             _remove(self._temporary(table))
         self._writers.clear()
+
+    def _write_named(self, table: str, writer: pq.ParquetWriter, rows: pa.Table) -> None:
+        with naming(self._path_of(table)):
+            _write(writer, rows)
 
     def _taken(self, table: str) -> tuple[pq.ParquetWriter, pa.Table]:
         """Take the waiting rows of a table. Return its writer and the rows. Raises: OSError."""
@@ -139,6 +145,17 @@ class ColumnFiles:
 
 def _write(writer: pq.ParquetWriter, rows: pa.Table) -> None:
     writer.write_table(rows, row_group_size=GROUP_ROWS)
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Have errors of pyarrow name this file, in the system's words."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), path) from error
 
 
 def _encodings(schema: pa.Schema) -> dict[str, Any]:

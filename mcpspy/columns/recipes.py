@@ -51,7 +51,7 @@ RECIPES: Final = {
         """,
     ),
     "unused-tools": Recipe(
-        "tools that are offered and that nobody calls, with the tokens that each offer takes",
+        "tools that are offered and never called, with their tokens",
         """
         WITH named AS (
             SELECT capture_id, name AS tool, tokens, 1 AS is_offer FROM definitions WHERE kind = 'tool'
@@ -66,7 +66,7 @@ RECIPES: Final = {
         """,
     ),
     "token-cost": Recipe(
-        "the tokens of each agent: counted by models' APIs, and estimated for the results of tools",
+        "the tokens of each agent, by models' APIs and tools' results",
         """
         SELECT client AS agent, 'model' AS source, coalesce(response_model, model) AS name, count(*) AS calls,
                sum(input_tokens) AS input_tokens, sum(cached_tokens) AS cached_tokens, sum(output_tokens) AS output_tokens
@@ -99,7 +99,7 @@ RECIPES: Final = {
         """,
     ),
     "before-after": Recipe(
-        "the 99th percentile of each tool's time before and after a date (--date)",
+        "the 99th percentile of each tool's time before and after --date",
         """
         SELECT captures.server, calls.target AS tool,
                count(*) FILTER (WHERE calls.time < TIMESTAMP '{date} 00:00:00') AS calls_before,

@@ -52,6 +52,8 @@ NEXT = {
     "query --recipe drift --date 2026-11-20": "takes no --date",
     "query --recipe before-after --date 20/11": "as in --date 2026-11-20",
     "query 'SELECT 1' --format parquet": "name one with -o",
+    "query 'SELECT 1' --format csv --json": "leave one out",
+    "query --recipes --format csv": "leave out -o and other formats",
     "query 'SELECT 1' --columns .": "mcpspy export parquet WHAT -o DIR writes some",
     "query 'SELECT 1'": "mcpspy wrap inserts mcpspy",
     "otlp time.mcpspy --endpoint x": "as in --endpoint http://localhost:4318",

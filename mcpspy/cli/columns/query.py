@@ -18,6 +18,7 @@ from ..screen import Screen, say
 from ..since import Since, since_option
 from .extras import require
 from .known import KnownFiles, are_alike, written_by
+from .replacing import replaced
 
 if TYPE_CHECKING:
     from ...columns.database import QueryResult
@@ -61,33 +62,47 @@ def command(
     \b
     Examples:
       mcpspy query 'SELECT server, count(*) FROM captures GROUP BY server'
-      mcpspy query "SELECT file, row, error FROM calls JOIN captures USING (capture_id) WHERE outcome = 'error'" --since 1d
+      mcpspy query "SELECT * FROM findings WHERE severity = 'error'" --since 1d
       mcpspy query --recipes
       mcpspy query --recipe slowest-tools --since 30d
     """
+    if as_json and format not in ("table", "json"):
+        raise click.UsageError(f"--json cannot be combined with --format {format}; leave one out.")
+    format = "json" if as_json else format
     if lists:
-        _list(Screen())
+        _list(format, output)
         return
     text = _sql(sql, recipe, date)
-    format = "json" if as_json else format
     if format == "parquet" and output is None:
         raise click.UsageError("Parquet is for a file; name one with -o.")
     if shows:
         click.echo(text)
         return
     require("mcpspy query", "pyarrow", "duckdb")
-    _run(text, _columns(folder), None if since is None else since.wall_ns, format, output)
+    with replaced(output) as path:
+        _run(text, _columns(folder, text), None if since is None else since.wall_ns, format, path)
 
 
-def _columns(folder: str | None) -> str:
+def _columns(folder: str | None, sql: str) -> str:
     """Return the folder of the columns to query: this one, or the store's. Raises: AddressError: if DuckDB cannot read it."""
     if folder is None:
-        folder = _store_columns()
+        folder = _store_columns(sql)
     elif not os.path.isdir(os.path.join(folder, "captures")):
         raise AddressError(folder, "there are no columns in it; mcpspy export parquet WHAT -o DIR writes some")
     if any(letter in os.path.abspath(folder) for letter in WILDCARDS):
         raise AddressError(folder, "DuckDB takes *, ? and [ in its path for wildcards; give the folder another name")
     return folder
+
+
+def _refuse_wrong(sql: str) -> None:
+    """Refuse what DuckDB cannot parse, or what does not only read. Raises: SqlError."""
+    from ...columns.database import QueryError, require_reading
+    from ...errors import SqlError
+
+    try:
+        require_reading(sql)
+    except QueryError as error:
+        raise SqlError(str(error)) from error
 
 
 def _run(sql: str, folder: str, since_ns: int | None, format: str, output: str | None) -> None:
@@ -136,21 +151,30 @@ def _dedented(sql: str) -> str:
     return dedent(sql).strip()
 
 
-def _list(screen: Screen) -> None:
+def _list(format: str, output: str | None) -> None:
+    """List the recipes, as text or as JSON. Raises: click.UsageError."""
     from ...columns.recipes import RECIPES
+    from ...views.text.json_text import SCHEMA, with_lines
 
+    if format not in ("table", "json") or output is not None:
+        raise click.UsageError("--recipes lists as text, or with --json; leave out -o and other formats.")
+    if format == "json":
+        recipes = ({"name": name, "about": recipe.about, "needs_date": recipe.needs_date} for name, recipe in RECIPES.items())
+        sys.stdout.write(with_lines({"schema": SCHEMA}, "recipes", recipes))
+        return
     width = max(map(len, RECIPES))
-    screen.texts(f"{name:{width}}  {recipe.about}" for name, recipe in RECIPES.items())
+    Screen().texts(f"{name:{width}}  {recipe.about}" for name, recipe in RECIPES.items())
 
 
-def _store_columns() -> str:
-    """Bring the columns of the store up to date. Return their folder."""
+def _store_columns(sql: str) -> str:
+    """Bring the columns of the store up to date, for this query. Return their folder. Raises: AddressError, SqlError."""
     folder, paths = columns_folder(), capture_paths()
     if not paths:
         raise AddressError("the store", "nothing has been recorded yet; mcpspy wrap inserts mcpspy between clients and servers")
     os.makedirs(folder, 0o700, exist_ok=True)
     if KnownFiles(folder, written_by(payloads=False)).are(paths):
         return folder
+    _refuse_wrong(sql)  # before it waits for captures to be read
     from .update import remove_gone, update  # which imports all that reads and checks captures
 
     remove_unfinished(folder)

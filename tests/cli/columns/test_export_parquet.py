@@ -350,3 +350,15 @@ def test_a_fifo_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo.mcpspy")
     done = run("export", "parquet", str(tmp_path), "-o", str(tmp_path / "columns"))
     assert (done.returncode, len(rows_of(tmp_path / "columns", "captures"))) == (0, 1)
+
+
+def test_a_file_that_cannot_be_written_whole_is_named_and_the_next_export_finishes(tmp_path: Path) -> None:
+    folder = tmp_path / "columns"
+    words = [*MCPSPY, "export", "parquet", str(CAPTURES / "everything.mcpspy"), "-o", str(folder)]
+    limited = ["sh", "-c", 'ulimit -f 8 && exec "$@"', "sh", *words]
+    done = subprocess.run(limited, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    assert (done.returncode, "File too large" in done.stderr, "Detail" in done.stderr) == (2, True, False)
+    assert f"mcpspy: {folder}" in done.stderr
+    assert [path.name for path in folder.rglob("*.parquet*")] == []
+    assert run(*words[len(MCPSPY) :]).returncode == 0
+    assert len(rows_of(folder, "captures")) == 1

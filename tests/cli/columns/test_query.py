@@ -321,3 +321,62 @@ def test_the_percentiles_of_recipes_are_those_of_show_stats(count: int, tmp_path
     slowest, compared = row("slowest-tools"), row("before-after", "--date", "2100-01-01")
     assert (slowest["p50_ms"], slowest["max_ms"]) == (latency["p50_ns"] / 1e6, latency["max_ns"] / 1e6)
     assert (compared["p99_before_ms"], compared["calls_before"]) == (latency["p99_ns"] / 1e6, latency["count"])
+
+
+def test_a_mistake_is_reported_before_captures_are_read(store: Path) -> None:
+    (store / "captures").mkdir(parents=True)
+    copy(CAPTURES / "time.mcpspy", store / "captures")
+    for sql in ("SELEC 1", "DROP TABLE calls", ""):
+        done = run("query", sql)
+        assert (done.returncode, "the query cannot be run" in done.stderr, "read" in done.stderr) == (2, True, False)
+    assert not (store / "columns" / "captures").exists()
+
+
+def test_a_sentence_of_the_database_is_followed_by_one_mark(columns: str) -> None:
+    assert 'Did you mean "calls"? docs/columns.md' in run("query", "SELECT * FROM call", "--columns", columns).stderr
+
+
+@pytest.mark.parametrize("format", ["csv", "json", "parquet"])
+def test_a_query_that_fails_leaves_an_older_result_as_it_was(format: str, columns: str, tmp_path: Path) -> None:
+    path = tmp_path / "result"
+    sql = "SELECT CAST(CASE WHEN method = 'initialize' THEN 'x' ELSE '1' END AS INTEGER) FROM calls"
+    for content in (None, "older"):
+        if content is not None:
+            path.write_text(content)
+        done = run("query", sql, "--columns", columns, "--format", format, "-o", str(path))
+        assert (done.returncode, "Could not convert" in done.stderr) == (2, True)
+        assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == ([("result", content)] if content else [])
+
+
+def test_a_result_takes_the_place_of_a_file_with_its_permissions(columns: str, tmp_path: Path) -> None:
+    path, link = tmp_path / "result.csv", tmp_path / "link.csv"
+    path.write_text("older")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    assert run("query", "SELECT 1 AS x", "--columns", columns, "--format", "csv", "-o", str(link)).returncode == 0
+    assert (path.read_text(), path.stat().st_mode & 0o777, link.is_symlink()) == ("x\n1\n", 0o640, True)
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_a_disk_that_is_full_is_named(format: str, columns: str) -> None:
+    done = run("query", "SELECT * FROM messages", "--columns", columns, "--format", format, "-o", "/dev/full")
+    assert (done.returncode, done.stderr.count("No space left on device; make room on the disk")) == (2, 1)
+    assert "Detail" not in done.stderr
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_a_folder_that_is_not_there_is_named_with_what_to_do(format: str, columns: str, tmp_path: Path) -> None:
+    path = tmp_path / "gone" / "x"
+    done = run("query", "SELECT 1", "--columns", columns, "--format", format, "-o", str(path))
+    assert f"mcpspy: {path}: No such file or directory; there is no folder {path.parent}. Make it with" in done.stderr
+
+
+def test_recipes_are_listed_as_json_too() -> None:
+    output = json.loads(run("query", "--recipes", "--json").stdout)
+    assert [(item["name"], item["needs_date"]) for item in output["recipes"]] == [
+        (name, name == "before-after") for name in RECIPES
+    ]
+
+
+def test_the_list_of_recipes_fits_on_a_terminal() -> None:
+    assert max(map(len, run("query", "--recipes").stdout.splitlines())) < 80
