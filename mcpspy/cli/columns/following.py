@@ -72,6 +72,8 @@ class StoreFollower:
                 if self._has_sent_all() and not self._is_noted:
                     self._until.write(began_ns)
                     self._is_noted = True
+            except BrokenPipeError:  # of whoever read what we print
+                raise
             except OSError as error:
                 self._notices.trouble(error)
             time.sleep(LOOK_S)
@@ -102,6 +104,8 @@ class StoreFollower:
             pass  # it is no capture; another look follows when it changes
         except FileNotFoundError:
             return False  # the capture went away
+        except BrokenPipeError:
+            raise
         except OSError as error:  # what was sent cannot be noted: the disk is full
             self._notices.trouble(error)
             return False

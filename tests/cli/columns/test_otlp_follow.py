@@ -102,3 +102,13 @@ def test_a_position_is_kept_in_a_private_file(tmp_path: Path) -> None:
     until = FollowedUntil(str(tmp_path / "x"))
     until.write(7)
     assert (until.read(), (tmp_path / "x/followed.json").stat().st_mode & 0o777) == (7, 0o600)
+
+
+def test_a_follower_ends_when_nobody_reads_its_json_any_more() -> None:
+    recorded("first", "first/one")
+    with receiving() as receiver, on_pipe("otlp", "-f", "--json", "--endpoint", receiver.url) as following:
+        following.wait_for(SENT)
+        following.stop_reading()
+        recorded("second", "second/one")
+        recorded("third", "third/one")
+        following.process.wait(DEADLINE_S)
