@@ -21,6 +21,10 @@ PATIENCE_S: Final = 1.0
 """Time before a bar appears."""
 
 
+_of_many: list[ReadingProgress] = []
+"""The progress of all files that are read one after another; empty if each has its own."""
+
+
 class ReadingProgress:
     """Progress of reading `total_bytes`. `add` says that more were read; it costs next to nothing until a bar is due."""
 
@@ -56,7 +60,13 @@ class ReadingProgress:
 
 @contextmanager
 def reading(paths: Iterable[str], *, passes: int = 1) -> Iterator[ReadingProgress]:
-    """Show progress while these files are read, each so many times. The size of a pipe counts as nothing."""
+    """Show progress while these files are read, each so many times. The size of a pipe counts as nothing.
+
+    Within `reading_many` it is the progress of that.
+    """
+    if _of_many:
+        yield _of_many[0]
+        return
     sizes = (os.path.getsize(path) for path in paths if os.path.isfile(path))
     progress = ReadingProgress(passes * sum(sizes), is_shown=_is_wanted())
     try:
@@ -65,9 +75,20 @@ def reading(paths: Iterable[str], *, passes: int = 1) -> Iterator[ReadingProgres
         progress.end()
 
 
+@contextmanager
+def reading_many(paths: Iterable[str]) -> Iterator[ReadingProgress]:
+    """Show one progress while these files are read one after another, by those that show the progress of each."""
+    with reading(paths) as progress:
+        _of_many.append(progress)
+        try:
+            yield progress
+        finally:
+            _of_many.clear()
+
+
 def _is_wanted() -> bool:
     options = parameters()
-    is_for_programs = options.get("as_json") or options.get("format", "text") != "text" or options.get("quiet")
+    is_for_programs = options.get("as_json") or options.get("format", "text") not in ("text", "table") or options.get("quiet")
     return not is_for_programs and all(stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr))
 
 

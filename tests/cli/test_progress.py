@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from shutil import copy, rmtree
 from threading import Timer
 
 import pytest
 
 from benchmarks.reader import frames, write
+from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
 
 AT_ONCE = "import sys, mcpspy.cli.progress as p, mcpspy.cli.main as m; p.PATIENCE_S = 0; sys.exit(m.main())"
@@ -59,6 +61,25 @@ def test_a_terminal_shows_how_far_reading_is_and_then_only_the_result(large: Pat
     assert SHOWN in shown
     assert SHOWN not in left
     assert b"6,000 calls" in left
+
+
+def test_one_bar_is_for_all_captures_that_are_written_as_columns(large: Path, tmp_path: Path) -> None:
+    others = [str(tmp_path / name) for name in ("a.mcpspy", "b.mcpspy")]
+    for path in others:
+        copy(ROOT / "captures" / "time.mcpspy", path)
+    status, printed = on_a_terminal("export", "parquet", str(large), *others, "-o", str(tmp_path / "columns"))
+    shown, _, left = printed.rpartition(ERASE_LINE)
+    assert (status, SHOWN in shown, SHOWN in left) == (0, True, False)
+    assert printed.count(CURSOR_SHOWN) == 1
+
+
+def test_a_query_as_a_table_has_a_bar_while_captures_are_read(large: Path, store: Path) -> None:
+    (store / "captures").mkdir(parents=True)
+    copy(large, store / "captures")
+    for options, is_shown in (((), True), (("--json",), False)):
+        status, printed = on_a_terminal("query", "SELECT count(*) AS calls FROM calls", *options)
+        assert (status, SHOWN + b" " in printed, b"6000" in printed) == (0, is_shown, True)
+        rmtree(store / "columns")
 
 
 @pytest.mark.parametrize("words", [("show", "--json"), ("check", "--format", "json")])

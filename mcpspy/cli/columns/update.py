@@ -5,7 +5,7 @@ A capture that cannot be read is a row too, with the reason: of a thousand captu
 
 import gc
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from ...transcript.findings.run import all_findings
 from ...transcript.model import Transcript
 from ...transcript.packing.block_compression import kept_in
 from ...transcript.watching import OfRows
+from ..progress import ReadingProgress, reading_many
 from ..transcripts import CaptureSelection, header_of, transcript_of
 from .block_file import BlockFile
 from .known import KnownFiles, written_by
@@ -56,34 +57,44 @@ def update(
     unreadable: list[tuple[str, str]] = []
     repeated: list[tuple[str, str]] = []
     known: dict[ColumnKey, str] = {}
-    for path in paths:
-        key = unchanged_key = files.key(path)
-        if key is None:
-            key = column_key(header_of(path), os.path.basename(path))
-        if key in known:
-            repeated.append((path, known[key]))
-            continue
-        known[key] = path
-        if unchanged_key is not None:
-            unchanged += 1
-            continue
-        facts, state = files.facts(path), _state(path, by)
-        if state is not None and state_in(column_path(folder, LAST, key)) == state:
-            unchanged += 1
-        else:
-            with closing(BlockFile()) as blocks, kept_in(blocks):
-                problem = _write(path, folder, key, state, ShareMask(store_key), payloads=payloads)
-            unnamed = column_key(None, os.path.basename(path))
-            if key != unnamed:
-                remove_columns(folder, unnamed)  # of the time before its header was there
-            written += 1
-            if problem:
-                unreadable.append((path, problem))
-        files.note(path, None if state is None else facts, key)
+    with reading_many(paths) as progress:
+        for path in _one_by_one(paths, progress):
+            key = unchanged_key = files.key(path)
+            if key is None:
+                key = column_key(header_of(path), os.path.basename(path))
+            if key in known:
+                repeated.append((path, known[key]))
+                continue
+            known[key] = path
+            if unchanged_key is not None:
+                unchanged += 1
+                continue
+            facts, state = files.facts(path), _state(path, by)
+            if state is not None and state_in(column_path(folder, LAST, key)) == state:
+                unchanged += 1
+            else:
+                with closing(BlockFile()) as blocks, kept_in(blocks):
+                    problem = _write(path, folder, key, state, ShareMask(store_key), payloads=payloads)
+                unnamed = column_key(None, os.path.basename(path))
+                if key != unnamed:
+                    remove_columns(folder, unnamed)  # of the time before its header was there
+                written += 1
+                if problem:
+                    unreadable.append((path, problem))
+            files.note(path, None if state is None else facts, key)
     if forgets_others:
         files.forget_others(paths)
     files.save()
     return Updated(written, unchanged, unreadable, repeated, frozenset(known))
+
+
+def _one_by_one(paths: Iterable[str], progress: ReadingProgress) -> Iterator[str]:
+    """Yield the paths, and note of each that it was read, or need not be."""
+    done_bytes = 0
+    for path in paths:
+        yield path
+        done_bytes += _size_bytes(path)
+        progress.add(done_bytes - progress.done_bytes)
 
 
 def remove_gone(folder: str, keys: frozenset[ColumnKey]) -> None:
