@@ -18,7 +18,7 @@ from ..model import HTTP_REDIRECTS, CaptureInfo, ChannelEvent, Exchange, Kind, R
 from .correlate import HttpCorrelator, OpenTransaction
 from .decode import MESSAGE, BodyDecoder, CompressedEventDecoder, EventDecoder, StreamDecoder, Unit, readable
 from .head import EVENT_STREAM, LAST_EVENT_ID, Head, read_head
-from .payloads import DONE, RecordedChunks, add_note, measure
+from .payloads import DONE, add_note, measure
 from .scopes import ScopeState, SentEvent, endpoint, origin, path_and_query
 from .transaction import (
     ANSWER_REFUSED,
@@ -54,13 +54,12 @@ _SWITCHING_PROTOCOLS: Final = 101
 class _OpenStream:
     """A stream that goes on, with its decoder. `opened` is its transaction."""
 
-    __slots__ = ("broken", "chunks", "decoder", "is_metadata", "opened", "stream")
+    __slots__ = ("broken", "decoder", "is_metadata", "opened", "stream")
 
     def __init__(self, stream: Stream, opened: OpenTransaction, decoder: StreamDecoder | None) -> None:
         self.stream = stream
         self.opened = opened
         self.decoder = decoder
-        self.chunks = RecordedChunks()
         self.is_metadata = stream.opened.sender == SERVER and opened.transaction.target.startswith(RESOURCE_METADATA)
         self.broken: UnpairedMessage | None = None
         """The last message that could not be read; if the stream breaks off, it was cut short."""
@@ -125,7 +124,7 @@ class TransactionAssembler:
         open_stream = self._streams.get(record.stream)
         if open_stream is None:
             return None
-        measure(open_stream.stream, open_stream.chunks, record, self._capture_info.shift_ns, keeps_frame=self._keeps_frames)
+        measure(open_stream.stream, record, self._capture_info.shift_ns, keeps_frame=self._keeps_frames)
         decoder = open_stream.decoder
         if decoder is None:
             return []

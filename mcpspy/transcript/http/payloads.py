@@ -10,7 +10,7 @@ from ...records import Frame, Note
 from ...wire.json_spans import WHITESPACE
 from ...wire.jsonrpc import Piece, cut
 from ..correlator import appended
-from .transaction import HALF_CLOSED, Stream, Transaction
+from .transaction import HALF_CLOSED, OpenChunk, Stream, Transaction
 
 DONE: Final = b"[DONE]"
 """The end mark of chat completions, which some MCP servers send as well."""
@@ -43,37 +43,32 @@ def _is_message(piece: Piece, *, answers: bool) -> bool:
     return answers and (piece.kind in ("request", "notification") or bytes(piece.content)[:1] == b"{")
 
 
-class RecordedChunks:
-    """The HTTP/1.1 chunks of one stream. A chunk that holds several events is recorded with each of them (docs/capture.md)."""
+def chunk_sizes(frame: Frame, open_chunk: OpenChunk) -> tuple[tuple[int, ...], OpenChunk]:
+    """Return the sizes of the chunks that begin in the next frame of a stream, in order, and the chunk that goes on after it.
 
-    __slots__ = ("_left_bytes", "_size")
-
-    def __init__(self) -> None:
-        self._size = 0
-        self._left_bytes = 0
-        """The bytes of the last chunk that are still to come."""
-
-    def feed(self, frame: Frame) -> tuple[int, ...]:
-        """Return the sizes of the chunks that begin in the next frame, in order; none if it lies within an earlier chunk."""
-        sizes = frame.chunks
-        if not sizes:
-            return ()
-        goes_on = self._left_bytes > 0 and sizes[0] == self._size
-        new = sizes[1:] if goes_on else sizes
-        held_bytes = sum(new) + (self._left_bytes if goes_on else 0)
-        self._size = sizes[-1]
-        # A redacted frame has another length than on the wire: then the next frame shows whether the chunk goes on.
-        self._left_bytes = 1 if frame.redacted else max(held_bytes - frame.length, 0)
-        return new
+    `open_chunk` is the one that goes on before it. No chunk begins in a frame that lies within an earlier one: a chunk that holds
+    several events is recorded with each of them (docs/capture.md).
+    """
+    sizes = frame.chunks
+    if not sizes:
+        return (), open_chunk
+    goes_on = open_chunk is not None and sizes[0] == open_chunk[0]
+    new = sizes[1:] if goes_on else sizes
+    held_bytes = sum(new) + (open_chunk[1] if open_chunk is not None and goes_on else 0)
+    # A redacted frame has another length than on the wire: then the next frame shows whether the chunk goes on.
+    left_bytes = 1 if frame.redacted else held_bytes - frame.length
+    return new, (sizes[-1], left_bytes) if left_bytes > 0 else None
 
 
-def measure(stream: Stream, chunks: RecordedChunks, frame: Frame, shift_ns: int, *, keeps_frame: bool) -> None:
+def measure(stream: Stream, frame: Frame, shift_ns: int, *, keeps_frame: bool) -> None:
     """Add a frame to the times, the size and the chunks of its stream, and with `keeps_frame` to its frames."""
     if stream.first_ns is None:
         stream.first_ns = frame.first_ns + shift_ns
     stream.last_ns = frame.at_ns + shift_ns
     stream.body_bytes += frame.length
-    stream.chunks += len(chunks.feed(frame))
+    if frame.chunks:
+        sizes, stream.open_chunk = chunk_sizes(frame, stream.open_chunk)
+        stream.chunks += len(sizes)
     if keeps_frame:
         stream.kept = appended(stream.kept, frame)
 

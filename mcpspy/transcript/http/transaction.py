@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -31,6 +31,10 @@ HALF_CLOSED: Final = "half-closed"
 ANSWER_TAKEN: Final = "answer-taken"
 ANSWER_REFUSED: Final = "answer-refused"
 """Topics of notes: a client closed its half of the connection, and whether it took what it was sent after that."""
+
+
+OpenChunk: TypeAlias = "tuple[int, int] | None"
+"""The size of a chunk of which bytes are still to come, and how many."""
 
 
 class ScopeKind(StrEnum):
@@ -116,6 +120,8 @@ class Stream(msgspec.Struct, eq=False, gc=False):
     endpoint: AnnouncedEndpoint | None = None
     chunks: int = 0
     """The number of HTTP/1.1 chunks of its body."""
+    open_chunk: OpenChunk = None
+    """The chunk that goes on after its last frame."""
     last_event_id: str = ""
     close: Close | None = None
     closed_ns: int | None = None

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from ...records import CLIENT, Close, Frame, Intercept, Note, Open
 from ..correlator import appended
 from ..http.head import Head, read_head
-from ..http.payloads import RecordedChunks, add_note, measure
+from ..http.payloads import add_note, measure
 from ..http.transaction import MAX_INJECTED_BYTES, Anomaly, Scope, ScopeKind, Stream, Transaction
 from ..model import CaptureInfo, Row
 from .apis import api_of, prompt
@@ -54,12 +54,11 @@ class _OpenModelTransaction:
 class _OpenModelStream:
     """A stream that is not over."""
 
-    __slots__ = ("chunks", "owner", "stream")
+    __slots__ = ("owner", "stream")
 
     def __init__(self, stream: Stream, owner: _OpenModelTransaction) -> None:
         self.stream = stream
         self.owner = owner
-        self.chunks = RecordedChunks()
 
 
 class ModelTrafficAssembler:
@@ -96,7 +95,7 @@ class ModelTrafficAssembler:
         body = self._streams.get(record.stream)
         if body is None:
             return None
-        measure(body.stream, body.chunks, record, self._capture.shift_ns, keeps_frame=self._keeps_frames)
+        measure(body.stream, record, self._capture.shift_ns, keeps_frame=self._keeps_frames)
         owner, at_ns = body.owner, record.at_ns + self._capture.shift_ns
         if body.stream is owner.transaction.request:
             owner.request_payload.add(record)

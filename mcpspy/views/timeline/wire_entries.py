@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from ...records import CLIENT, Frame, Open
 from ...transcript.http.head import decoded_value
-from ...transcript.http.payloads import RecordedChunks
-from ...transcript.http.transaction import Stream, Transaction
+from ...transcript.http.payloads import chunk_sizes
+from ...transcript.http.transaction import OpenChunk, Stream, Transaction
 from ...transcript.model import CaptureInfo
 from ...wire.encodings import PACKAGES, MissingDecoderError
 from ...wire.encodings import decode_body as decompressed
@@ -97,14 +97,24 @@ class TransactionEntries:
 class _StreamEntries:
     """A reader of one stream of a transaction."""
 
-    __slots__ = ("_chunks", "_encoding", "_frames", "_is_begun", "_is_ended", "_layout", "_compressed", "_capture", "_stream")
+    __slots__ = (
+        "_encoding",
+        "_frames",
+        "_is_begun",
+        "_is_ended",
+        "_layout",
+        "_open_chunk",
+        "_compressed",
+        "_capture",
+        "_stream",
+    )
 
     def __init__(self, stream: Stream, capture: CaptureInfo, layout: WireLayout) -> None:
         self._stream = stream
         self._capture = capture
         self._layout = layout
         self._encoding = stream.head.get("content-encoding") if stream.opened.framing == "body" else ""
-        self._chunks = RecordedChunks()
+        self._open_chunk: OpenChunk = None
         self._is_begun = self._is_ended = False
         self._frames = 0
         self._compressed: list[bytes] = []  # parts of a compressed body, which mean nothing before its end
@@ -150,7 +160,7 @@ class _StreamEntries:
         return lines
 
     def _facts(self, frame: Frame) -> list[Line]:
-        begun = self._chunks.feed(frame)
+        begun, self._open_chunk = chunk_sizes(frame, self._open_chunk)
         lines: list[Line] = []
         if begun:
             word = "chunk " if len(begun) == 1 else "chunks "

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from mcpspy.records import Frame
 from mcpspy.transcript.http.head import read_head
-from mcpspy.transcript.http.payloads import RecordedChunks
+from mcpspy.transcript.http.payloads import chunk_sizes
+from mcpspy.transcript.http.transaction import OpenChunk
 
 
 def test_a_request_line_has_a_method_and_a_target() -> None:
@@ -51,6 +52,16 @@ def frames(*pieces: tuple[int, tuple[int, ...]]) -> list[Frame]:
     return [Frame(0, 0, 0, b"x" * length, chunks=chunks) for length, chunks in pieces]
 
 
+def beginning(frames: list[Frame]) -> list[tuple[int, ...]]:
+    """Return the sizes of the chunks that begin in each frame."""
+    open_chunk: OpenChunk = None
+    sizes = []
+    for frame in frames:
+        new, open_chunk = chunk_sizes(frame, open_chunk)
+        sizes.append(new)
+    return sizes
+
+
 @pytest.mark.parametrize(
     ("pieces", "begun"),
     [
@@ -65,8 +76,7 @@ def frames(*pieces: tuple[int, tuple[int, ...]]) -> list[Frame]:
 def test_a_chunk_begins_in_one_frame_and_may_go_on_in_others(
     pieces: list[tuple[int, tuple[int, ...]]], begun: list[tuple[int, ...]]
 ) -> None:
-    chunks = RecordedChunks()
-    assert [chunks.feed(frame) for frame in frames(*pieces)] == begun
+    assert beginning(frames(*pieces)) == begun
 
 
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=12), st.lists(st.integers(1, 20), min_size=1, max_size=12))
@@ -81,5 +91,4 @@ def test_every_chunk_begins_once_however_chunks_and_frames_lie(sizes: list[int],
         if stop > start:
             made.append((stop - start, tuple(size for begin, end, size in ends if begin < stop and end > start)))
         start = stop
-    chunks = RecordedChunks()
-    assert [size for frame in frames(*made) for size in chunks.feed(frame)] == sizes
+    assert [size for begun in beginning(frames(*made)) for size in begun] == sizes
