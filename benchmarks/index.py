@@ -4,10 +4,12 @@
     python -m benchmarks.index --http
     python -m benchmarks.index --messages 1000000 --more 16000
     python -m benchmarks.index --http --messages 375000 --more 6000
+    python -m benchmarks.index --sse --messages 375000 --more 6000
     python -m benchmarks.index --messages 100000 --rounds 5
 
 The capture is the one of `benchmarks.reader`, in a store of its own: 310 bytes a message. With `--http` it is one of Streamable HTTP:
-calls in one session, each answered by one event, 800 bytes a message. With `--more` it is still being recorded, and so many messages
+calls in one session, each answered by one event, 800 bytes a message. With `--sse` it is one of HTTP+SSE: calls that are answered on
+one stream. With `--more` it is still being recorded, and so many messages
 come after the index was written. Each command is a process; the figures are the least of the rounds, in seconds by the clock and of
 the processor. The first screen is 24 lines on a terminal.
 """
@@ -65,8 +67,12 @@ COMMANDS = {
 }
 
 
-def opened_http(path: Path) -> Writer:
-    """Open a writer to a new capture of Streamable HTTP, with the beginning of a session."""
+ACCEPTED_HEAD = b"HTTP/1.1 202 Accepted\r\nContent-Type: text/plain\r\nContent-Length: 8\r\n\r\n"
+ENDPOINT = b"/messages/?session_id=8b0c"
+
+
+def opened_http(path: Path, *, is_old: bool = False) -> Writer:
+    """Open a writer to a new capture of Streamable HTTP, or if it `is_old` of HTTP+SSE, with the beginning of a session."""
     tapped = {"transport": "http", "url": "http://127.0.0.1:3001/mcp", "listen": "http://127.0.0.1:7777"}
     header = Header(capture_id="bench", wall_ns=0, monotonic_ns=0, pid=1, tapped=tapped)
     writer = Writer(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600), header_line(header))
@@ -74,9 +80,40 @@ def opened_http(path: Path) -> Writer:
     agreed = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "bench", "version": "1"}}
     asked = {"jsonrpc": "2.0", "id": "first", "method": "initialize", "params": params}
     answer = {"jsonrpc": "2.0", "id": "first", "result": agreed}
-    for record in transaction(0, json.dumps(asked).encode(), json.dumps(answer).encode()):
+    records = [*opened_stream()] if is_old else []
+    for record in (*records, *(posted if is_old else transaction)(0, json.dumps(asked).encode(), json.dumps(answer).encode())):
         writer((record,))
     return writer
+
+
+def opened_stream() -> Iterator[Record]:
+    """Yield the records of the GET that brings the stream of HTTP+SSE, up to its endpoint."""
+    carried: dict[str, Any] = {"connection": 1, "transaction": 1}
+    head = b"GET /sse HTTP/1.1\r\nHost: 127.0.0.1:7777\r\nAccept: text/event-stream\r\n\r\n"
+    yield Open(at_ns=0, stream=1, sender=CLIENT, name="request", framing="body", head=head, **carried)
+    yield Close(at_ns=0, stream=1, by=CLIENT, how="eof")
+    head = RESPONSE_HEAD.replace(SESSION_FIELD, b"")
+    yield Open(at_ns=0, stream=SSE_STREAM, sender=SERVER, name="response", framing="sse", head=head, **carried)
+    event = b"event: endpoint\r\ndata: " + ENDPOINT + b"\r\n\r\n"
+    yield Frame(SSE_STREAM, 0, 0, event, chunks=(len(event),))
+
+
+SSE_STREAM = 2
+
+
+def posted(number: int, asked: bytes, answer: bytes) -> Iterator[Record]:
+    """Yield the records of a POST that is answered on the stream of HTTP+SSE."""
+    at_ns, stream = number * 2_000_000, 2 * number + 3
+    done_ns, event = at_ns + 1_000_000, b"event: message\r\ndata: " + answer + b"\r\n\r\n"
+    carried: dict[str, Any] = {"connection": 2, "transaction": number + 2}
+    head = REQUEST_HEAD.replace(SESSION_FIELD, b"").replace(b"/mcp", ENDPOINT)
+    yield Open(at_ns=at_ns, stream=stream, sender=CLIENT, name="request", framing="body", head=head, **carried)
+    yield Frame(stream, at_ns, at_ns, asked)
+    yield Close(at_ns=at_ns, stream=stream, by=CLIENT, how="eof")
+    yield Open(at_ns=at_ns, stream=stream + 1, sender=SERVER, name="response", framing="body", head=ACCEPTED_HEAD, **carried)
+    yield Frame(stream + 1, at_ns, at_ns, b"Accepted")
+    yield Close(at_ns=at_ns, stream=stream + 1, by=SERVER, how="eof")
+    yield Frame(SSE_STREAM, done_ns, done_ns, event, chunks=(len(event),))
 
 
 def transaction(number: int, asked: bytes, answer: bytes) -> Iterator[Record]:
@@ -93,13 +130,14 @@ def transaction(number: int, asked: bytes, answer: bytes) -> Iterator[Record]:
     yield Close(at_ns=done_ns, stream=stream + 1, by=SERVER, how="eof")
 
 
-def http_records(messages: int) -> Iterator[Record]:
+def http_records(messages: int, *, is_old: bool = False) -> Iterator[Record]:
     """Yield the records of calls and their results, a transaction for each."""
     for id in range(1, messages // 2 + 1):
-        yield from transaction(id, request(id).rstrip(), result(id).rstrip())
+        yield from (posted if is_old else transaction)(id, request(id).rstrip(), result(id).rstrip())
 
 
-RECORDS_A_MESSAGE = 3
+RECORDS_A_CALL = 6
+SSE_RECORDS_A_CALL = 7
 
 
 def write_all(writer: Writer, records: Iterator[Record]) -> None:
@@ -145,6 +183,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Make the capture and its index, measure, and print a line for each figure. Return 1 where a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--http", action="store_true")
+    parser.add_argument("--sse", action="store_true")
     parser.add_argument("--messages", type=int)
     parser.add_argument("--more", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=5)
@@ -153,10 +192,12 @@ def main(arguments: list[str] | None = None) -> int:
         os.environ["MCPSPY_HOME"] = home
         path = Path(home) / "captures" / f"{NAME}.mcpspy"
         path.parent.mkdir(mode=0o700)
-        messages = chosen.messages or (HTTP_MESSAGES if chosen.http else STDIO_MESSAGES)
-        records = http_records(messages + chosen.more) if chosen.http else iter(frames(messages + chosen.more))
-        writer = opened_http(path) if chosen.http else opened(path)
-        before = messages * RECORDS_A_MESSAGE if chosen.http else messages
+        is_http = chosen.http or chosen.sse
+        messages = chosen.messages or (HTTP_MESSAGES if is_http else STDIO_MESSAGES)
+        all_messages = messages + chosen.more
+        records = http_records(all_messages, is_old=chosen.sse) if is_http else iter(frames(all_messages))
+        writer = opened_http(path, is_old=chosen.sse) if is_http else opened(path)
+        before = messages // 2 * (SSE_RECORDS_A_CALL if chosen.sse else RECORDS_A_CALL) if is_http else messages
         write_all(writer, islice(records, before))
         if chosen.more:
             lock_path(path)

@@ -74,7 +74,7 @@ def grown_transcript(
         facts, stored = transcript_of_index(index, indexed, whole)
         if not isinstance(stored.rows, StoredRows):
             return None
-        rest = _Rest(begun(seeds, facts.info, facts.client_names, source, keeps_frames=keeps_frames))
+        rest = _Rest(begun(seeds, facts.info, facts.client_names, indexed.transactions, source, keeps_frames=keeps_frames))
         rest.read(path, fd, (facts.lines, before.size), is_live=now.ns is not None)
         if rest.carried is not None:
             rest.info.client_processes = {**facts.client_processes, **rest.info.client_processes}

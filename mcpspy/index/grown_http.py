@@ -7,13 +7,13 @@ changed others only through the scope of their session; then there is no transcr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast, overload
 
 from ..records import Close, Frame
-from ..transcript.http.transaction import Scope, ScopeKind
-from ..transcript.model import CaptureInfo, ChannelEvent, Row
+from ..transcript.http.transaction import Scope, ScopeKind, Stream
+from ..transcript.model import CaptureInfo, ChannelEvent, Row, UnpairedMessage
 from .facts import Facts
-from .http_seeds import is_over
+from .http_seeds import is_in_part, is_over, is_response
 from .places import NotIndexedError
 from .transactions import IndexedCapture
 
@@ -25,12 +25,18 @@ _OF_STREAMS: Final = (Close, Frame)
 class SeededTransactions:
     """The transactions of the seeds, as they were when the index was written. `info` is that of the seeds, and of what came since."""
 
-    __slots__ = ("_info", "_scopes", "_streams", "_transactions", "open")
+    __slots__ = ("_info", "_parts", "_scopes", "_streams", "_transactions", "open")
 
     def __init__(self, info: CaptureInfo) -> None:
         self._info = info
         self._transactions = dict(info.transactions)
         self._streams = dict(info.streams)
+        self._parts = [
+            (number, len(known.response.kept))
+            for number, known in info.transactions.items()
+            if known.response is not None and is_in_part(known)
+        ]
+        """Those of which some events are seeds, and the number of the frames that these have."""
         self._scopes = [(number, known.scope, _facts_of(known.scope)) for number, known in info.transactions.items()]
         self.open = {number for number, known in info.transactions.items() if not is_over(known)}
         """The numbers of those that may change."""
@@ -41,11 +47,15 @@ class SeededTransactions:
         Raises: NotIndexedError: if what came since may concern other transactions of the index.
         """
         info = self._info
-        if info.client != facts.info["client"] or self._is_changed() or any(_is_of_lost_stream(row) for row in rows):
+        if info.client != facts.info["client"] or self._is_changed() or any(_may_concern_others(row) for row in rows):
             raise NotIndexedError
-        sessions = {scope.session: scope for _, scope, _ in self._scopes if scope.kind is ScopeKind.SESSION}
+        scopes = {_name(scope): scope for _, scope, _ in self._scopes}
         for at, scope in enumerate(source.scopes):
-            source.scopes[at] = sessions[scope.session]
+            source.scopes[at] = scopes[_name(scope)]
+        for number, frames in self._parts:
+            response, before = info.transactions[number].response, stored.transactions[number].response
+            if response is not None and before is not None:
+                response.kept = _GrownFrames(before, response.kept[frames:])
         later = [known for number, known in info.transactions.items() if number not in self._transactions]
         info.known_clients = list(dict.fromkeys([*facts.clients, *(known.scope.client or info.client for known in later)]))
         transactions = _joined(stored.transactions, info.transactions, self._transactions)
@@ -61,12 +71,19 @@ class SeededTransactions:
         )
 
 
+def _name(scope: Scope) -> tuple[ScopeKind, str, int]:
+    """Return what is equal for one scope alone, if it is of several transactions."""
+    return scope.kind, scope.session, scope.stream
+
+
 def _facts_of(scope: Scope) -> object:
     return scope.kind, scope.session, scope.stream, scope.client, scope.unknown_since, scope.replaces
 
 
-def _is_of_lost_stream(row: Row) -> bool:
-    """Return whether a row is of a stream that is not known: it may be over, and known to those who read all."""
+def _may_concern_others(row: Row) -> bool:
+    """Return whether a row is of a stream that is not known, which may be over, or answers no request, or one that is not known."""
+    if isinstance(row, UnpairedMessage):
+        return is_response(row)
     return isinstance(row, ChannelEvent) and isinstance(row.record, _OF_STREAMS)
 
 
@@ -76,6 +93,32 @@ def _joined(stored: Mapping[int, T], now: Mapping[int, T], seeded: Mapping[int, 
     if any(now.get(number) is not value for number, value in seeded.items()) or any(number in stored for number in later):
         raise NotIndexedError
     return _Joined(stored, now, later)
+
+
+class _GrownFrames(Sequence[Frame]):
+    """The frames of a stream of the index, which are read when they are taken, and those that came `later`."""
+
+    def __init__(self, before: Stream, later: Sequence[Frame]) -> None:
+        self._before = before
+        self._later = later
+        self._all: list[Frame] | None = None
+
+    @property
+    def all(self) -> list[Frame]:
+        """All frames."""
+        if self._all is None:
+            self._all = [*self._before.kept, *self._later]
+        return self._all
+
+    @overload
+    def __getitem__(self, at: int) -> Frame: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Frame]: ...
+    def __getitem__(self, at: int | slice) -> Frame | list[Frame]:
+        return self.all[at]
+
+    def __len__(self) -> int:
+        return len(self.all)
 
 
 class _Joined(Mapping[int, T]):

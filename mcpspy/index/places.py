@@ -25,6 +25,7 @@ _IS_ESCAPE: Final = b"\\u"
 _IS_SLASH: Final = b"\\/"
 _of_letter = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:/|u(?!00[01]))").search
 """An escape that no tap writes into a payload: it may be of any letter. Before it are escaped backslashes."""
+_announces = re.compile(rb'(?:"text":"|\\[nr])(?:\xef\xbb\xbf)?event: ?endpoint(?:\\[nr]|")').search
 _frame_of = re.compile(rb'\{"n":\d+,"at_ns":\d+,"kind":"frame","stream":(\d+),').match
 
 
@@ -40,6 +41,7 @@ class Places:
 
     __slots__ = (
         "_begins",
+        "_announcing",
         "_before",
         "_first",
         "_has_parts",
@@ -47,6 +49,7 @@ class Places:
         "_is_ended",
         "_last",
         "_odd",
+        "_parts",
         "_unfinished",
         "_until",
         "block_begins",
@@ -62,6 +65,10 @@ class Places:
         self._last: dict[int, int] = {}
         self._unfinished: set[int] = set()
         """The streams whose last frame came in parts, without its last one."""
+        self._parts: set[int] = set()
+        """The records that are such parts."""
+        self._announcing: set[int] = set()
+        """The records that may be events which announce an endpoint."""
         self._has_parts = has_frames
         self._is_damaged = is_damaged
         self._is_ended = False
@@ -81,11 +88,13 @@ class Places:
                     raise NotIndexedError(number)
                 self._begins.append(begin)
                 if b'"part"' in line or self._unfinished:  # with escaped quotes where it is text
-                    self._part(line)
+                    self._part(line, number)
                 is_plain = _IS_TEXT in line and not ((_IS_ESCAPE in line or _IS_SLASH in line) and _of_letter(line))
                 self._odd.append(not is_plain)
                 if has_frames:
                     self._before.append(self._frame(line, number))
+                    if b"endpoint" in line and _announces(line):
+                        self._announcing.add(number)
                 begin += len(line)
         self._begins.append(begin)
 
@@ -133,7 +142,7 @@ class Places:
         self.cannot_be_searched()
         if is_there or len(raw) < _CHUNK_BYTES:
             return raw
-        return tuple(self._parts(number, len(raw)))[::-1]
+        return tuple(self._parts_back(number, len(raw)))[::-1]
 
     def body(self, stream: Stream | None, payload: bytes) -> Reference:
         """Return what an index has for the body of a stream: the places of its frames, unless it is compressed."""
@@ -142,27 +151,40 @@ class Places:
 
     def frames(self, opened: Open, close: Close | None = None) -> list[Place]:
         """Return the places of the frames of a stream, in their order."""
-        places: list[Place] = []
+        return [self.place(number) for event in self.events(opened, close) for number in event]
+
+    def events(self, opened: Open, close: Close | None = None) -> list[list[int]]:
+        """Return the numbers of the frames of a stream, in their order: those that are parts together with the last part."""
+        events: list[list[int]] = []
         number = self._last.get(opened.stream, 0)
         while number > opened.number:
             if close is None or number < close.number:
-                places.append(self.place(number))
+                if number in self._parts and events:
+                    events[-1].append(number)
+                else:
+                    events.append([number])
             number = self._before[number]
-        return places[::-1]
+        return [event[::-1] for event in reversed(events)]
+
+    def may_announce(self, event: list[int]) -> bool:
+        """Return whether an event of a stream may announce an endpoint."""
+        return any(self._odd[number] or number in self._announcing for number in event)
 
     def parts_of(self, number: int, raw: bytes) -> list[int]:
         """Return the numbers of the records that have a payload, the last of which is this one."""
         begin, _ = self.place(number)
         if self._begins[number + 1] - begin > len(raw) or len(raw) < _CHUNK_BYTES:
             return [number]
-        return [part for _, part in self._parts(number, len(raw))]
+        return [part for _, part in self._parts_back(number, len(raw))]
 
-    def _part(self, line: bytes) -> None:
+    def _part(self, line: bytes, number: int) -> None:
         """Take in a line that may be of a frame in parts, or the last of one."""
         record = sound_record(line.rstrip(b"\n"))
         self._has_parts = True
         if isinstance(record, Frame):
             (self._unfinished.add if record.part else self._unfinished.discard)(record.stream)
+            if record.part:
+                self._parts.add(number)
 
     def _frame(self, line: bytes, number: int) -> int:
         """Take in a line. Return the number of the frame before it on its stream."""
@@ -179,7 +201,7 @@ class Places:
         self._last[stream] = number
         return before
 
-    def _parts(self, number: int, missing: int) -> Iterator[Place]:
+    def _parts_back(self, number: int, missing: int) -> Iterator[Place]:
         """Yield the places of the parts of a payload, the last one first."""
         stream: int | None = None
         while missing > 0:

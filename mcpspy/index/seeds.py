@@ -11,7 +11,7 @@ belong to another row than these raises UnknownExchangeError, and the capture is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, count
 from typing import Any, Final
 
@@ -22,12 +22,13 @@ from ..capture.file.reader import Reader
 from ..errors import CaptureError
 from ..transcript.calls.join import TASK_STATUSES
 from ..transcript.correlator import PONG
+from ..transcript.http.transaction import Transaction
 from ..transcript.mcp.methods import OPENINGS, PING
 from ..transcript.model import ChannelEvent, Exchange, Log, Message, Numbered, Transcript, UnpairedMessage
 from ..transcript.transcribe import Transcriber
 from ..wire.framing import STDIO_FRAMINGS
 from .facts import COPIED, copied
-from .http_seeds import is_plain_http, records_of, with_transactions
+from .http_seeds import complete, is_plain_http, with_transactions
 from .places import NotIndexedError, Places
 from .transactions import Place
 
@@ -60,9 +61,10 @@ def seeds_of(transcript: Transcript, places: Places) -> Seeds | None:
     numbers.update(row.record.number for row in transcript.rows if isinstance(row, ChannelEvent))
     rows = _with_equal_keys(_open_rows(transcript), transcript)
     if info.transactions:
-        rows, transactions = with_transactions(rows, transcript, _with_equal_keys, MAX_SEEDS)
-        if len(transactions) <= MAX_SEEDS:
-            numbers.update(records_of(transactions, info, places))
+        rows, records = with_transactions(rows, transcript, _with_equal_keys, places, MAX_SEEDS)
+        if not records:
+            return None
+        numbers |= records
     if len(rows) > MAX_SEEDS or len(numbers) > MAX_SEEDS:
         return None
     for row in () if info.transactions else rows.values():
@@ -144,10 +146,18 @@ def _is_plain(transcript: Transcript) -> bool:
     return all(stream in streams and streams[stream].number < number for stream, number in firsts.items())
 
 
-def begun(seeds: Seeds, info: dict[str, Any], clients: Iterable[str], source: Payloads, *, keeps_frames: bool) -> Transcriber:
+def begun(
+    seeds: Seeds,
+    info: dict[str, Any],
+    clients: Iterable[str],
+    transactions: Mapping[int, Transaction],
+    source: Payloads,
+    *,
+    keeps_frames: bool,
+) -> Transcriber:
     """Return what has taken in the seeds, and knows of the capture what `facts.copied` kept: ready for the records after them.
 
-    `clients` are the names of its clients over HTTP.
+    `clients` are the names of its clients over HTTP, `transactions` its transactions.
     Raises: NotIndexedError: if they do not make the same lanes; CaptureError; OSError.
     """
     *rows, next_row = seeds.rows
@@ -156,8 +166,9 @@ def begun(seeds: Seeds, info: dict[str, Any], clients: Iterable[str], source: Pa
         transcriber.feed(record)
     for place in seeds.records:
         transcriber.feed(source.record(*place))
-    transcriber.lacks_some(clients)
     capture = transcriber.transcript.captures[0]
+    complete(capture, transactions)
+    transcriber.lacks_some(clients)
     if (capture.server, capture.client) != (info["server"], info["client"]):
         raise NotIndexedError
     for name in COPIED:
@@ -177,7 +188,7 @@ def proved(
         return None
     info = transcript.captures[0]
     try:
-        made = begun(seeds, copied(info), info.client_names, source, keeps_frames=False).transcript
+        made = begun(seeds, copied(info), info.client_names, info.transactions, source, keeps_frames=False).transcript
     except (NotIndexedError, CaptureError, OSError, StopIteration):
         return None
     own, carriers = {row.row for row in made.rows if isinstance(row, Numbered)}, set(made.captures[0].transactions)

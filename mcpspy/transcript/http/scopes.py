@@ -170,8 +170,8 @@ class Scopes:
             return ""
 
     def lack_some(self) -> None:
-        """Let it be known that there were exchanges before in the sessions so far."""
-        for state in self._sessions.values():
+        """Let it be known that there were exchanges before in the sessions and the streams so far."""
+        for state in (*self._sessions.values(), *self._streams.values()):
             state.correlator.lacks_some()
 
     def close(self) -> list[Exchange]:
