@@ -7,15 +7,15 @@ changed others only through the scope of their session; then there is no transcr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar, cast, overload
+from typing import Any, Final, TypeVar, cast
 
 from ..records import Close, Frame
-from ..transcript.http.transaction import Scope, ScopeKind, Stream
+from ..transcript.http.transaction import Scope, ScopeKind
 from ..transcript.model import CaptureInfo, ChannelEvent, Row, UnpairedMessage
 from .facts import Facts
 from .http_seeds import is_in_part, is_over, is_response
 from .places import NotIndexedError
-from .transactions import IndexedCapture
+from .transactions import IndexedCapture, RecordedFrames
 
 T = TypeVar("T")
 
@@ -54,8 +54,8 @@ class SeededTransactions:
             source.scopes[at] = scopes[_name(scope)]
         for number, frames in self._parts:
             response, before = info.transactions[number].response, stored.transactions[number].response
-            if response is not None and before is not None:
-                response.kept = _GrownFrames(before, response.kept[frames:])
+            if response is not None and before is not None and isinstance(before.kept, RecordedFrames):
+                response.kept = before.kept.grown(response.kept[frames:])
         later = [known for number, known in info.transactions.items() if number not in self._transactions]
         info.known_clients = list(dict.fromkeys([*facts.clients, *(known.scope.client or info.client for known in later)]))
         transactions = _joined(stored.transactions, info.transactions, self._transactions)
@@ -93,32 +93,6 @@ def _joined(stored: Mapping[int, T], now: Mapping[int, T], seeded: Mapping[int, 
     if any(now.get(number) is not value for number, value in seeded.items()) or any(number in stored for number in later):
         raise NotIndexedError
     return _Joined(stored, now, later)
-
-
-class _GrownFrames(Sequence[Frame]):
-    """The frames of a stream of the index, which are read when they are taken, and those that came `later`."""
-
-    def __init__(self, before: Stream, later: Sequence[Frame]) -> None:
-        self._before = before
-        self._later = later
-        self._all: list[Frame] | None = None
-
-    @property
-    def all(self) -> list[Frame]:
-        """All frames."""
-        if self._all is None:
-            self._all = [*self._before.kept, *self._later]
-        return self._all
-
-    @overload
-    def __getitem__(self, at: int) -> Frame: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[Frame]: ...
-    def __getitem__(self, at: int | slice) -> Frame | list[Frame]:
-        return self.all[at]
-
-    def __len__(self) -> int:
-        return len(self.all)
 
 
 class _Joined(Mapping[int, T]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast, overload
 
 import msgspec
 
@@ -65,6 +65,36 @@ class IndexedCapture:
         """Those of several transactions."""
 
 
+class RecordedFrames(Sequence[Frame]):
+    """The frames at these places, each read when it is taken, and those that came `later`. Raises: CaptureError; OSError."""
+
+    __slots__ = ("_later", "_payloads", "_places")
+
+    def __init__(self, places: Sequence[Place], payloads: Payloads, later: Sequence[Frame] = ()) -> None:
+        self._places = places
+        self._payloads = payloads
+        self._later = later
+
+    def grown(self, later: Sequence[Frame]) -> RecordedFrames:
+        """Return these frames, and those that came later."""
+        return RecordedFrames(self._places, self._payloads, later)
+
+    @overload
+    def __getitem__(self, at: int) -> Frame: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Frame]: ...
+    def __getitem__(self, at: int | slice) -> Frame | list[Frame]:
+        if isinstance(at, slice):
+            return [self[index] for index in range(len(self))[at]]
+        index = range(len(self))[at]
+        if index >= len(self._places):
+            return self._later[index - len(self._places)]
+        return cast("Frame", self._payloads.record(*self._places[index]))
+
+    def __len__(self) -> int:
+        return len(self._places) + len(self._later)
+
+
 class RecordedStream(Stream, eq=False, gc=False, array_like=True):
     """A stream whose records are in the capture."""
 
@@ -95,9 +125,9 @@ def _close_record(stream: RecordedStream) -> Close | None:
     return value  # type: ignore[no-any-return]
 
 
-def _kept_frames(stream: RecordedStream) -> list[Frame]:
+def _kept_frames(stream: RecordedStream) -> Sequence[Frame]:
     source = stream.source
-    return [source.payloads.record(*place) for place in kept_places(stream)] if source.keeps_frames else []
+    return RecordedFrames(kept_places(stream), source.payloads) if source.keeps_frames else ()
 
 
 def kept_places(stream: RecordedStream) -> Sequence[Place]:
