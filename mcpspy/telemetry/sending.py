@@ -9,7 +9,7 @@ from typing import Final
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.metrics import export
-from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
@@ -42,6 +42,13 @@ class _Complaints(logging.Handler):
         return list(self._texts)
 
 
+def _named(resource: Resource) -> Resource:
+    """Name the service, unless the user has: the SDK's own name is that of the Python that we run in."""
+    if str(resource.attributes.get(SERVICE_NAME, "")).partition(":")[0] not in ("", "unknown_service"):
+        return resource
+    return resource.merge(Resource({SERVICE_NAME: "mcpspy"}))
+
+
 class Collector:
     """A collector to which spans are sent. Variables of OpenTelemetry have the header fields, the timeout and the certificates."""
 
@@ -53,7 +60,7 @@ class Collector:
         self._traces = OTLPSpanExporter(endpoint=endpoint.traces, session=traces)
         self._metrics = OTLPMetricExporter(endpoint=endpoint.metrics, session=metrics)
         self._of_spans, self._of_metrics = LastAnswer(traces, of_spans), LastAnswer(metrics, of_metrics)
-        self._resource = Resource.create()
+        self._resource = _named(Resource.create())
         self._scope = InstrumentationScope("mcpspy", version)
         self.complaints = complaints.taken()
         """Settings that OpenTelemetry's SDK does not understand, in its words."""

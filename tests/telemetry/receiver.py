@@ -39,11 +39,13 @@ class Receiver:
         self.answers: list[Answer] = []
         self.paths: list[str] = []
         self.headers: list[Message] = []
+        self.resources: list[dict[str, Any]] = []
 
     def take(self, path: str, body: bytes) -> None:
         if urlsplit(path).path.endswith("traces"):
             self.requests += 1
             traces = ExportTraceServiceRequest.FromString(body)
+            self.resources += [attributes(traced.resource) for traced in traces.resource_spans]
             self.spans += [span for resource in traces.resource_spans for scope in resource.scope_spans for span in scope.spans]
         else:
             metrics = ExportMetricsServiceRequest.FromString(body)

@@ -96,6 +96,20 @@ def test_header_fields_of_the_variable_are_sent() -> None:
     assert {(fields["x-key"], fields["authorization"]) for fields in receiver.headers} == {("a b", "Bearer 1")}
 
 
+@pytest.mark.parametrize(
+    ("variables", "name"),
+    [
+        ({}, "mcpspy"),
+        ({"OTEL_SERVICE_NAME": "desk"}, "desk"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=desk,team=blue"}, "desk"),
+    ],
+)
+def test_the_service_is_named_as_its_variables_say(variables: dict[str, str], name: str) -> None:
+    with receiving() as receiver:
+        sent("--endpoint", receiver.url, **variables)
+    assert {resource["service.name"] for resource in receiver.resources} == {name}
+
+
 def test_a_collector_may_have_an_address_of_version_6() -> None:
     name, traces, metrics = endpoint_of("http://[::1]:4318/", {})
     assert (name, traces, metrics) == ("http://[::1]:4318", "http://[::1]:4318/v1/traces", "http://[::1]:4318/v1/metrics")
