@@ -52,6 +52,8 @@ Piece: TypeAlias = RequestHead | ResponseHead | Body | BodyEnd | BlankLines | Op
 _CRLF: Final = b"\r\n"
 _EMPTY_LINE: Final = b"\r\n\r\n"
 _CR: Final = 13
+_TELLING_BYTES: Final = 16
+"""While a head has fewer, more of them may show that it is none: methods are short, and `HTTP/1.1 ` has nine letters."""
 _UNEXPECTED: Final = "a response without a request"
 _BETWEEN: Final = -1
 """Instead of the number of bytes that a chunk lacks: a chunk size comes next. 0: the CRLF after a chunk's data comes next."""
@@ -171,7 +173,8 @@ class HttpMessages:
             reason = self._objection(data[at:])
             if reason:
                 return self._refuse(data, at, pieces, reason)
-            return self._wait(data, at, _EMPTY_LINE, MAX_HEAD_BYTES)
+            begun_bytes = len(data) - at
+            return self._wait(data, at, _EMPTY_LINE, MAX_HEAD_BYTES if begun_bytes >= _TELLING_BYTES else begun_bytes)
         head = self._read_head(data[at:end])
         if isinstance(head, str):
             return self._refuse(data, at, pieces, head)

@@ -71,6 +71,18 @@ def test_any_cutting_of_the_input_gives_the_same_pieces(direction: Direction, da
     assert merged(direction(reads(data, sizes))) == merged(direction([data]))
 
 
+@DIRECTIONS
+@pytest.mark.parametrize("data", [b"HH", b"HTTP/1.H", b"HTTP/2.0 200", b"HTTP/1.1200", b"\r\nHello", b"(x"])
+def test_what_cannot_become_a_head_is_refused_at_once_however_it_is_cut(direction: Direction, data: bytes) -> None:
+    pieces = merged(direction([data]))
+    for at in range(1, len(data)):
+        assert merged(direction([data[:at], data[at:]])) == pieces
+    messages = HttpMessages.of_responses()
+    messages.expect(b"GET")
+    fed = [piece for byte in data for piece in messages.feed(bytes((byte,)))]
+    assert any(isinstance(piece, RefusedBytes) for piece in fed)
+
+
 EVENTS = [
     b"data: hello\n\n",
     b"event: a\r\ndata: b\r\n\r\n",
@@ -404,18 +416,18 @@ def test_a_close_between_messages_adds_nothing(data: bytes) -> None:
 # --- Work ---
 
 
-def test_a_head_that_comes_byte_by_byte_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    searched_folder: list[int] = []
+def test_a_head_that_comes_byte_by_byte_is_looked_at_while_it_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[int] = []
 
     def objection(begun: bytes) -> str:
-        searched_folder.append(len(begun))
+        looked_at.append(len(begun))
         return ""
 
     machine = HttpMessages.of_requests()
     monkeypatch.setattr(machine, "_objection", objection)
     for read in reads(GET, [1]):
         machine.feed(read)
-    assert searched_folder == [1]
+    assert looked_at == [*range(1, 17)]
 
 
 def test_a_read_within_a_body_is_returned_as_the_same_object() -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from mcpspy import transcribe
@@ -126,6 +126,8 @@ def test_a_response_that_can_be_read_in_two_ways_is_relayed_as_it_comes_and_note
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pieces=st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=6))
+@example(pieces=[b"H", b"H"])
+@example(pieces=[b"HTTP/1.", b"H"])
 def test_whatever_a_server_says_arrives_and_ends(pieces: list[bytes], shared: tuple[Upstream, Proxy]) -> None:
     upstream, proxy = shared
     client, server = asked(upstream, proxy, proxy.request())
