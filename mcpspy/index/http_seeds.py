@@ -169,8 +169,10 @@ class _Carried:
         if isinstance(row, Transaction):
             self._add(row.number)
         for message in _messages(row):
-            self._add(self._carrier(message))
-            if self._carrier(message) in self._parts:
+            number = self._carrier(message)
+            if number:
+                self._add(number)
+            if number in self._parts:
                 self._events.add(message.number)
 
     def has_some_of(self, row: Numbered) -> bool:
@@ -206,7 +208,9 @@ class _Carried:
                 self._events.update(event[-1] for at, event in enumerate(events) if not at or self._places.may_announce(event))
 
     def _carrier(self, message: Message) -> int:
-        return self._info.streams[message.stream].transaction
+        """Return the number of the transaction that has a message; 0 if its stream is not known."""
+        opened = self._info.streams.get(message.stream)
+        return 0 if opened is None else opened.transaction
 
 
 def _messages(row: Numbered) -> Sequence[Message]:
