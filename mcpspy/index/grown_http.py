@@ -13,7 +13,7 @@ from ..records import Close, Frame
 from ..transcript.http.transaction import Scope, ScopeKind
 from ..transcript.model import CaptureInfo, ChannelEvent, Row, UnpairedMessage
 from .facts import Facts
-from .http_seeds import is_in_part, is_over, is_response
+from .http_seeds import is_in_part, is_over, is_response, resumes
 from .places import NotIndexedError
 from .transactions import IndexedCapture, RecordedFrames
 
@@ -57,6 +57,8 @@ class SeededTransactions:
             if response is not None and before is not None and isinstance(before.kept, RecordedFrames):
                 response.kept = before.kept.grown(response.kept[frames:])
         later = [known for number, known in info.transactions.items() if number not in self._transactions]
+        if any(map(resumes, later)):
+            raise NotIndexedError
         info.known_clients = list(dict.fromkeys([*facts.clients, *(known.scope.client or info.client for known in later)]))
         transactions = _joined(stored.transactions, info.transactions, self._transactions)
         info.transactions = cast("dict[int, Any]", transactions)

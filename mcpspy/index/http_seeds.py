@@ -10,18 +10,21 @@ some events are among them: those with messages of these rows. What others made 
     capture   GET /sse  endpoint  result 1 … result 99,999  result 100,000 │  POST 7, which waits  │  result 7
     seeds     GET /sse  endpoint                            result 100,000 │  POST 7, which waits  │
 
-Captures whose transactions refer to each other in more ways have no seeds: those of streams that can be resumed, of sessions that the
+Captures whose transactions refer to each other in more ways have no seeds: those of streams that were resumed, of sessions that the
 server lost, of streams that answer POSTs without an endpoint.
 """
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from ..transcript.correlator import PONG
+from ..transcript.digests import blake2b
 from ..transcript.http.head import LAST_EVENT_ID, SESSION
-from ..transcript.http.transaction import ANSWER_REFUSED, ANSWER_TAKEN, ScopeKind, Stream, Transaction
+from ..transcript.http.transaction import ANSWER_REFUSED, ANSWER_TAKEN, Scope, ScopeKind, Stream, Transaction
 from ..transcript.mcp.methods import OPENINGS, PING
 from ..transcript.model import (
     HTTP_REDIRECTS,
@@ -59,7 +62,7 @@ def is_plain_http(transcript: Transcript) -> bool:
             return False
         if scope.unknown_since or scope.replaces is not None or _RESUMES in head:
             return False
-        if response is not None and response.last_event_id:
+        if response is not None and response.last_event_id and response.opened.framing != "sse":
             return False
         if not scope.is_one_transaction and transaction.number != scope.stream:
             scopes.add(id(scope))
@@ -113,6 +116,36 @@ def complete(info: CaptureInfo, transactions: Mapping[int, Transaction]) -> None
                 setattr(transaction, name, getattr(known, name))
             for name in _OF_FRAMES:
                 setattr(transaction.response, name, getattr(known.response, name))
+
+
+def sent_ids(info: CaptureInfo, places: Places) -> array[int]:
+    """Return what `_hash` makes of the ids of all events so far, in order, in scopes of several transactions.
+
+    Raises: NotIndexedError: if an event with an id is in parts.
+    """
+    scopes = {
+        transaction.response.opened.stream: transaction.scope
+        for transaction in info.transactions.values()
+        if transaction.response is not None and not transaction.scope.is_one_transaction
+        if transaction.response.opened.framing == "sse"
+    }
+    return array("Q", sorted({_hash(scopes[stream], id) for stream, id in places.ids(scopes)}))
+
+
+def sent_before(hashes: bytes) -> Callable[[Scope, str], bool]:
+    """Return what tells whether an event with this id may have come in a scope before, by what `sent_ids` returned."""
+    ids = array("Q", hashes)
+
+    def is_among(scope: Scope, id: str) -> bool:
+        at = bisect_left(ids, hashed := _hash(scope, id))
+        return at < len(ids) and ids[at] == hashed
+
+    return is_among
+
+
+def _hash(scope: Scope, id: str) -> int:
+    text = f"{scope.kind} {scope.stream} {len(scope.session)} {scope.session} {id}"
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
 def with_transactions(
@@ -215,6 +248,11 @@ class _Carried:
 
 def _messages(row: Numbered) -> Sequence[Message]:
     return row.messages if isinstance(row, Exchange) else (row.message,) if isinstance(row, UnpairedMessage) else ()
+
+
+def resumes(transaction: Transaction) -> bool:
+    """Return whether a transaction asks for what comes after an event."""
+    return transaction.request is not None and _RESUMES in transaction.request.opened.head.lower()
 
 
 def is_over(transaction: Transaction) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final
 
 from ..capture.file.payloads import Payloads
@@ -14,6 +14,7 @@ from ..platform.files import BINARY, NOFOLLOW
 from ..records import Close, Frame, Open
 from ..transcript.http.transaction import Stream
 from ..transcript.stored_rows import FOREVER
+from ..wire.sse import parse
 from .entries import Reference, event_data
 from .transactions import Place
 
@@ -26,6 +27,7 @@ _IS_SLASH: Final = b"\\/"
 _of_letter = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:/|u(?!00[01]))").search
 """An escape that no tap writes into a payload: it may be of any letter. Before it are escaped backslashes."""
 _announces = re.compile(rb'(?:"text":"|\\[nr])(?:\xef\xbb\xbf)?event: ?endpoint(?:\\[nr]|")').search
+_names_id = re.compile(rb'(?:"text":"|\\[nr])(?:\xef\xbb\xbf)?id:').search
 _frame_of = re.compile(rb'\{"n":\d+,"at_ns":\d+,"kind":"frame","stream":(\d+),').match
 
 
@@ -52,6 +54,7 @@ class Places:
         "_parts",
         "_unfinished",
         "_until",
+        "_with_id",
         "block_begins",
         "block_ends",
         "source",
@@ -67,6 +70,8 @@ class Places:
         """The streams whose last frame came in parts, without its last one."""
         self._parts: set[int] = set()
         """The records that are such parts."""
+        self._with_id = array("I")
+        """The records that may be events with an id."""
         self._announcing: set[int] = set()
         """The records that may be events which announce an endpoint."""
         self._has_parts = has_frames
@@ -95,6 +100,8 @@ class Places:
                     self._before.append(self._frame(line, number))
                     if b"endpoint" in line and _announces(line):
                         self._announcing.add(number)
+                    if (b"id:" in line and _names_id(line)) or not (is_plain or _IS_FRAME not in line):
+                        self._with_id.append(number)
                 begin += len(line)
         self._begins.append(begin)
 
@@ -169,6 +176,16 @@ class Places:
     def may_announce(self, event: list[int]) -> bool:
         """Return whether an event of a stream may announce an endpoint."""
         return any(self._odd[number] or number in self._announcing for number in event)
+
+    def ids(self, streams: Container[int]) -> Iterator[tuple[int, str]]:
+        """Yield the ids of events, each with the number of its stream, one of these. Raises: NotIndexedError: if one is in parts."""
+        for number in self._with_id:
+            record = self.source.record(*self.place(number))
+            if isinstance(record, Frame) and record.stream in streams:
+                if record.part or self._before[number] in self._parts:
+                    raise NotIndexedError(number)
+                if id := parse(record.data).id:
+                    yield record.stream, id
 
     def parts_of(self, number: int, raw: bytes) -> list[int]:
         """Return the numbers of the records that have a payload, the last of which is this one."""

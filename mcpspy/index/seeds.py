@@ -28,7 +28,7 @@ from ..transcript.model import ChannelEvent, Exchange, Log, Message, Numbered, T
 from ..transcript.transcribe import Transcriber
 from ..wire.framing import STDIO_FRAMINGS
 from .facts import COPIED, copied
-from .http_seeds import complete, is_plain_http, with_transactions
+from .http_seeds import complete, is_plain_http, sent_before, sent_ids, with_transactions
 from .places import NotIndexedError, Places
 from .transactions import Place
 
@@ -48,6 +48,8 @@ class Seeds(msgspec.Struct, array_like=True):
 
     records: list[Place]
     rows: list[int]
+    sent: bytes = b""
+    """Over HTTP what `http_seeds.sent_ids` makes of the ids of events."""
 
 
 def seeds_of(transcript: Transcript, places: Places) -> Seeds | None:
@@ -73,7 +75,11 @@ def seeds_of(transcript: Transcript, places: Places) -> Seeds | None:
     if len(numbers) > MAX_SEEDS:
         return None
     last = max((row.row for row in transcript.rows if isinstance(row, Numbered)), default=0)
-    return Seeds([places.place(number) for number in sorted(numbers)], [*sorted(rows), last + 1])
+    try:
+        sent = sent_ids(info, places).tobytes() if info.transactions else b""
+    except (NotIndexedError, CaptureError):
+        return None
+    return Seeds([places.place(number) for number in sorted(numbers)], [*sorted(rows), last + 1], sent)
 
 
 def _open_rows(transcript: Transcript) -> dict[int, Numbered]:
@@ -168,7 +174,7 @@ def begun(
         transcriber.feed(source.record(*place))
     capture = transcriber.transcript.captures[0]
     complete(capture, transactions)
-    transcriber.lacks_some(clients)
+    transcriber.lacks_some(clients, sent_before(seeds.sent))
     if (capture.server, capture.client) != (info["server"], info["client"]):
         raise NotIndexedError
     for name in COPIED:

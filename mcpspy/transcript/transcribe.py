@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from .calls.join import CallJoiner
     from .findings.facts import FindsCredentials
     from .http.assemble import TransactionAssembler
+    from .http.scopes import SentBefore
     from .llm.model_traffic import ModelTrafficAssembler
     from .packing.rows import PackedRows, PayloadSource
     from .watching import OfRows
@@ -215,9 +216,12 @@ class Transcriber:
         readers = self._captures if capture is None else self._captures[capture : capture + 1]
         return [row for reader in readers for row in reader.close()]
 
-    def lacks_some(self, clients: Iterable[str]) -> None:
-        """Take what came so far as a part of what the only capture has, with these names of clients: see `Correlator.lacks_some`."""
-        self._captures[0].lacks_some(clients)
+    def lacks_some(self, clients: Iterable[str], sent_before: SentBefore) -> None:
+        """Take what came so far as a part of what the only capture has, with these names of clients: see `Correlator.lacks_some`.
+
+        `sent_before` returns whether an event with an id may have come in a scope of HTTP.
+        """
+        self._captures[0].lacks_some(clients, sent_before)
         self._name_lanes()
 
     def _begin(self, capture: int) -> None:
@@ -368,11 +372,11 @@ class _CaptureReader:
             return cast("TransactionAssembler", self._http).forget(row)
         return isinstance(row, UnpairedMessage) or self._correlator.forget(row)
 
-    def lacks_some(self, clients: Iterable[str]) -> None:
+    def lacks_some(self, clients: Iterable[str], sent_before: SentBefore) -> None:
         self.info.client_names = dict.fromkeys(clients)
         self._correlator.lacks_some()
         if self._http is not None:
-            cast("TransactionAssembler", self._http).lacks_some()
+            cast("TransactionAssembler", self._http).lacks_some(sent_before)
 
     def _senders(self) -> dict[int, Side]:
         """Return the senders of streams on which usual messages may come next."""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mcpspy.index.file import open_older_index
 from mcpspy.index.seeds import Seeds
+from mcpspy.records import Frame, Open, Record
 from tests.index.showing import VERSION, make_blocks_small, written
 from tests.index.test_grown import CUTS, assert_grows, index
 from tests.tiers import current_tier, slow_examples
@@ -255,6 +256,17 @@ def both(actions: list[tuple[bool, str, int]]) -> Traffic:
     return new.traffic
 
 
+def with_ids(records: list[Record], last: int) -> list[Record]:
+    """Give events ids: each its own, but for those after which the count begins anew, at `last`."""
+    events = {record.stream for record in records if isinstance(record, Open) and record.framing == "sse"}
+    number = 0
+    for record in records:
+        if isinstance(record, Frame) and record.stream in events and b"\n" in record.data[-1:] + record.data[:1]:
+            number = 1 if number == last else number + 1
+            record.data = b"id: %d\r\n" % number + record.data
+    return records
+
+
 OLD = st.tuples(st.just(value=True), ACTIONS, st.integers(0, 5))
 EITHER = st.tuples(st.booleans(), ACTIONS, st.integers(0, 5))
 
@@ -263,6 +275,15 @@ EITHER = st.tuples(st.booleans(), ACTIONS, st.integers(0, 5))
 @given(st.lists(OLD, max_size=60) | st.lists(EITHER, max_size=60), CUTS, st.sampled_from(["", "ends", "ended"]))
 def test_streams_of_http_sse_that_go_on_are_taken_up(actions: list[tuple[bool, str, int]], cut: int, how: str) -> None:
     is_used = assert_grows(written(both(actions).records), cut, how)
+    event("taken up" if is_used else "read whole")
+
+
+@settings(max_examples=FEW)
+@given(st.lists(EITHER, min_size=5, max_size=40), CUTS, st.sampled_from([0, 5, 30]), st.sampled_from(["", "ends"]))
+def test_streams_whose_events_have_ids_are_taken_up(
+    actions: list[tuple[bool, str, int]], cut: int, last: int, how: str
+) -> None:
+    is_used = assert_grows(written(with_ids(both(actions).records, last)), cut, how)
     event("taken up" if is_used else "read whole")
 
 
@@ -393,6 +414,33 @@ def test_sessions_with_damaged_lines_around_the_cut_are_shown_the_same(
         lines[at] = bytes(changed).replace(b"\n", b" ", 1) if b"\n" in changed[:-1] else bytes(changed)
     is_used = assert_grows(b"".join(lines), cut, how)
     event("taken up" if is_used else "read whole")
+
+
+def with_events(ids: range) -> Web:
+    scene = many()
+    scene.act(50, "get", 0)
+    for id in ids:
+        scene.streams[-1].event(notification("notifications/message", {"level": "info", "data": 1}), id=f"e{id}")
+    return scene
+
+
+def test_an_event_with_a_new_id_is_taken_up() -> None:
+    assert grown_with(with_events(range(40)), lambda scene: scene.streams[-1].event(notification("x"), id="e40"))
+
+
+def test_an_event_with_an_id_from_before_the_index_has_the_capture_read_whole() -> None:
+    assert not grown_with(with_events(range(40)), lambda scene: scene.streams[-1].event(notification("x"), id="e7"))
+
+
+def test_an_id_that_another_session_has_is_taken_up() -> None:
+    scene = with_events(range(40))
+    scene.act(60, "session", 0)
+    scene.traffic.get(session="s1").stream().event(notification("x"), id="other")
+    assert grown_with(scene, lambda scene: scene.traffic.get(session="s1").stream().event(notification("x"), id="e7"))
+
+
+def test_a_stream_that_is_resumed_after_the_index_has_the_capture_read_whole() -> None:
+    assert not grown_with(with_events(range(40)), lambda scene: scene.traffic.get(session="s0", Last_Event_ID="e39").stream())
 
 
 def test_a_stream_that_is_resumed_has_no_seeds() -> None:
