@@ -166,9 +166,15 @@ def _joined(rest: _Rest, facts: Facts, stored: StoredRows[Row], now: Now) -> Tra
     rows = [*newest, *rest.rows]
     changed = rest.changed | rest.carriers_changed
     blocks = {block for block in map(stored.block_of, changed) if block < begin // BLOCK_ROWS}
+    positions = {
+        at
+        for block in blocks
+        for at, row in enumerate(stored[block * BLOCK_ROWS : (block + 1) * BLOCK_ROWS], block * BLOCK_ROWS)
+        if getattr(row, "row", 0) in changed
+    }
     columns, others = _columns(stored, rows, info, known, blocks)
     figures = _figures(rest, rows, stored.figures, now)
-    transcript.rows = cast("list[Row]", stored.grown(rows, columns, others, figures, known, blocks))
+    transcript.rows = cast("list[Row]", stored.grown(rows, columns, others, figures, known, blocks, positions))
     transcript.__dict__[UNCHECKED] = True
     return transcript
 

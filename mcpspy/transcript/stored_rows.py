@@ -110,11 +110,12 @@ class StoredRows(Sequence[RowT]):
         figures: RowFigures,
         known: Mapping[int, RowT],
         blocks: Collection[int],
+        changed: Collection[int],
     ) -> StoredRows[RowT]:
         """Return the rows of all whole blocks, and those after them, `rest`, for a capture that has grown.
 
         `columns`, `others` and `figures` are those of all these rows. `known` has rows by their numbers that take the place of
-        others, and `blocks` the blocks in which they differ.
+        others, `blocks` the blocks in which they differ, and `changed` the positions at which they do.
         """
         whole_blocks = self._count // BLOCK_ROWS
         begin, end = whole_blocks * BLOCK_ROWS, whole_blocks * BLOCK_ROWS + len(rest)
@@ -122,10 +123,9 @@ class StoredRows(Sequence[RowT]):
         def classes() -> tuple[Sequence[int], Sequence[int]]:
             before, samples = self._classes()
             of_rows = array("H", before[:begin]) + array("H", bytes(2 * len(rest)))
-            for block in blocks:
-                for at in range(block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, begin)):
-                    of_rows[at] = 0
-            return of_rows, [-1 if at >= begin or at // BLOCK_ROWS in blocks else at for at in samples]
+            for at in changed:
+                of_rows[at] = 0
+            return of_rows, [-1 if at >= begin or at in changed else at for at in samples]
 
         def read(number: int) -> list[RowT]:
             at = number * BLOCK_ROWS - begin
