@@ -26,6 +26,7 @@ class Receiver:
     """The spans and metrics that were received so far, and how many requests had spans.
 
     `refuses` has it answer with `status`, `has_no_metrics` answer those with 405. `answers` come before: each is used once.
+    It answers 413 to bodies of more than `largest_bytes`.
     """
 
     def __init__(self) -> None:
@@ -37,6 +38,7 @@ class Receiver:
         self.has_no_metrics = False
         self.url = ""
         self.answers: list[Answer] = []
+        self.largest_bytes = 1 << 30
         self.paths: list[str] = []
         self.headers: list[Message] = []
         self.resources: list[dict[str, Any]] = []
@@ -78,6 +80,8 @@ def receiving(port: int = 0, *, tls: SSLContext | None = None) -> Iterator[Recei
                 receiver.status if receiver.refuses else 405 if receiver.has_no_metrics and self.path == "/v1/metrics" else 200
             )
             answer = receiver.answers.pop(0) if receiver.answers else Answer(status)
+            if len(body) > receiver.largest_bytes:
+                answer = Answer(413)
             if answer.status == 200:
                 receiver.take(self.path, body)
             self.send_response(answer.status)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 LOOK_S: Final = 2.0
 """The seconds between two attempts, and between two looks at the store."""
 
+TOO_LARGE: Final = 413
+"""The HTTP status of a request whose body is too large."""
+
 LONGEST_WAIT_S: Final = 3_600.0
 """A collector that asks to wait longer is asked again after this time."""
 
@@ -30,11 +33,13 @@ class Delivery:
         self._notices = notices
         self._is_endless = is_endless
 
-    def deliver(self, send: Callable[[], CollectorAnswer], *, are_spans: bool = True) -> CollectorAnswer:
+    def deliver(
+        self, send: Callable[[], CollectorAnswer], *, are_spans: bool = True, can_divide: bool = False
+    ) -> CollectorAnswer:
         """Send until it was taken. Return the answer.
 
         Raises: CollectorError: if it is not endless, except where a busy collector says how long, and that is short; if it is, of
-            metrics that are refused.
+            metrics that are refused, and of what is too large and can be divided.
         """
         waited_s = 0.0
         while not (answer := send()).has_taken:
@@ -45,7 +50,7 @@ class Delivery:
                 retry_s=answer.retry_s,
                 trouble=safe_text(answer.trouble),
             )
-            pause_s = self._pause_s(error, waited_s)
+            pause_s = None if can_divide and answer.status == TOO_LARGE else self._pause_s(error, waited_s)
             if pause_s is None:
                 raise error
             self._notices.waits(error)

@@ -7,8 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from ...errors import CollectorError
 from ..transcripts import CaptureSelection, transcript_of
-from .delivering import Delivery
+from .delivering import TOO_LARGE, Delivery
 from .notices import OtlpNotices, Rejected
 from .sent import SentSpans, keys_by_capture
 
@@ -83,11 +84,24 @@ class SpanSender:
         spans = (span for span in self._spans(transcript, mask) if span.key not in known)
         for batch in (masked_spans(some, mask.texts) for some in _batches(spans)):
             self._sent.make_folder()
-            rejected.add(self._delivery.deliver(partial(self._collector.send, batch)), are_spans=True)
-            self._note("operation", batch, [span for span in batch if span.is_operation])
-            self.count += len(batch)
+            self._send_batch(batch, rejected)
         if self._durations is not None:
             self._send_durations(transcript, known, self._durations, mask, rejected)
+
+    def _send_batch(self, batch: list[TelemetrySpan], rejected: Rejected) -> None:
+        """Send a batch, in halves if it is too large for the collector, or for a proxy before it."""
+        half = len(batch) // 2
+        try:
+            answer = self._delivery.deliver(partial(self._collector.send, batch), can_divide=half > 0)
+        except CollectorError as error:
+            if error.status != TOO_LARGE or not half:
+                raise
+            self._send_batch(batch[:half], rejected)
+            self._send_batch(batch[half:], rejected)
+            return
+        rejected.add(answer, are_spans=True)
+        self._note("operation", batch, [span for span in batch if span.is_operation])
+        self.count += len(batch)
 
     def _known(self, transcript: Transcript) -> set[str]:
         """Return the keys of what was sent of these captures."""

@@ -138,3 +138,23 @@ def test_a_follower_goes_on_when_a_busy_collector_has_time() -> None:
             following.end()
     assert [(event["event"], event.get("state")) for event in events(following.words)] == [("waiting", "busy"), ("sent", None)]
     assert len({span.span_id for span in receiver.spans}) == len(receiver.spans) == SPANS
+
+
+@pytest.mark.parametrize("options", [(), ("-f",)])
+def test_a_batch_that_is_too_large_is_sent_in_parts(options: tuple[str, ...]) -> None:
+    everything = str(ROOT / "captures/everything.mcpspy")
+    with receiving() as receiver, receiving() as small:
+        run("otlp", everything, "--endpoint", receiver.url)
+        small.largest_bytes = 2_000
+        with on_pipe("otlp", everything, *options, "--no-metrics", "--endpoint", small.url) as sending:
+            sending.wait_for(f"{len(receiver.spans)} spans sent to")
+            sending.end()
+    assert [span.span_id for span in small.spans] == [span.span_id for span in receiver.spans]
+    assert small.requests > 1
+
+
+def test_a_span_that_alone_is_too_large_is_reported() -> None:
+    with receiving() as receiver:
+        receiver.largest_bytes = 10
+        done = sent(receiver)
+    assert (done.returncode, "does not take spans (HTTP status 413)" in done.stderr) == (4, True)
