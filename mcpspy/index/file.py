@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 from ..capture.store.folder import INDEX_EXTENSION
 from ..platform.files import BINARY, NOFOLLOW, NONBLOCK, OTHERS, belongs_to_us, read_at
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 FIRST_LINE: Final = b"mcpspy-index\n"
 
 _END_BYTES: Final = 4096
