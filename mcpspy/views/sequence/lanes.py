@@ -67,7 +67,9 @@ class DiagramLanes:
         """Return the id of the client's lane. The client of a server behind a gateway is the gateway."""
         if about.capture in self._gateways:
             return self._ids["server", self._captures[self._gateways[about.capture]].server, 0]
-        return self._ids["client", self._captures[about.capture].client_of(about), 0]
+        capture = self._captures[about.capture]
+        # An event of a channel names no client: where all clients have names, it goes with the first.
+        return self._ids.get(("client", capture.client_of(about), 0)) or self._ids["client", capture.clients[0], 0]
 
     def server(self, about: Row | Message) -> str:
         """Return the id of the lane of the server or the model."""

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mcpspy.transcript.model import ChannelEvent
 from mcpspy.views.sequence.diagram import Arrow, ArrowKind, Aside, Fragment, flat
 from mcpspy.views.sequence.layout import Drawing, diagram
 from tests.transcript.dialogue import MS, notification, request, result
@@ -242,3 +243,13 @@ def test_every_request_of_a_scene_with_everything_ends() -> None:
     begun = {step.text.split(" ")[0] for step in steps if isinstance(step, Arrow) and step.kind is ArrowKind.REQUEST}
     ended = {step.text.split(" ")[0] for step in steps if isinstance(step, Arrow) and step.kind is not ArrowKind.REQUEST}
     assert begun <= ended
+
+
+def test_an_event_of_a_channel_alone_is_drawn_also_where_each_client_has_a_name() -> None:
+    traffic = Traffic()
+    for name in ("a", "b"):
+        traffic.post(modern(1, client=name)).answer(200, result(1))
+    transcript = traffic.ends().transcript
+    events = [row for row in transcript.rows if isinstance(row, ChannelEvent)]
+    assert events
+    assert [participant.name for participant in diagram(transcript, events).participants] == ["a", "weather"]
