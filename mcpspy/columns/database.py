@@ -6,6 +6,7 @@ Nothing is fetched or loaded, whatever the SQL says, and one statement that read
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from glob import iglob
 from typing import Any, Final, NamedTuple
@@ -33,6 +34,14 @@ _TYPES: Final = {
     STRINGS: "VARCHAR[]",
     INTEGERS: "BIGINT[]",
 }
+
+
+_UNKNOWN_TABLE: Final = re.compile(r"Table with name (.+?) does not exist!")
+_NO_PAYLOAD: Final = re.compile(r'column (?:named )?"(payload|definition)"')
+"""Errors in DuckDB's words, about a table, and about a column that is left out without payloads."""
+
+_WITH_PAYLOADS: Final = {"payload": "the table messages", "definition": "the table definitions"}
+"""By the name of such a column: where it is."""
 
 
 class QueryError(Exception):
@@ -157,8 +166,17 @@ class QueryResult:
 
 
 def _reason(error: duckdb.Error) -> str:
-    """Return the sentences of an error without the SQL below them."""
-    return " ".join(str(error).partition("\n\nLINE")[0].split())
+    """Return the sentences of an error without the SQL below them; our own for a table that is none of ours, and for payloads."""
+    text = " ".join(str(error).partition("\n\nLINE")[0].split())
+    unknown = _UNKNOWN_TABLE.search(text)
+    if unknown and not any(f'"{table}"' in text for table in TABLES):  # it may suggest one of ours
+        return f"there is no table {unknown[1]}; the tables are {', '.join(TABLES)}"
+    if missing := _NO_PAYLOAD.search(text):
+        table = _WITH_PAYLOADS[missing[1]]
+        return (
+            f"{missing[1]} is only in {table} that mcpspy export parquet --payloads -o DIR writes; query it with --columns DIR"
+        )
+    return text
 
 
 def _names(table: str) -> list[str]:

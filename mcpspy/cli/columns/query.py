@@ -29,7 +29,7 @@ FORMATS = ("table", "csv", "json", "parquet")
 
 @click.command("query")
 @click.argument("sql", required=False)
-@click.option("--columns", "folder", metavar="DIR", help="Query a folder that mcpspy export parquet wrote, and not the store.")
+@click.option("--columns", "folder", metavar="DIR", help="Query the tables that mcpspy export parquet wrote, not the store.")
 @click.option("--recipes", "lists", is_flag=True, help="List the recipes: ready-made queries.")
 @click.option("--recipe", metavar="NAME", help="Run a recipe.")
 @click.option("--date", metavar="DATE", help="The date of the recipe before-after: 2026-11-20, in UTC.")
@@ -55,13 +55,17 @@ def command(
 ) -> None:
     """Run SQL over all captures of the store. docs/columns.md has the tables and their columns.
 
-    The columns of the store are brought up to date first: captures that are new or have changed are read, which takes somewhat
-    longer than `mcpspy check`. DuckDB runs one SELECT, which can read these tables and no other file. It needs
-    pip install 'pyarrow>=26,<27' 'duckdb>=2,<3'.
+    The tables of the store are brought up to date first: captures that are new or have changed are read, which takes somewhat
+    longer than `mcpspy check`. DuckDB runs one SELECT, which can read only these tables, no other file. --since leaves out
+    captures that ended before then, and rows from before then.
+
+    \b
+    It needs the extra `columns`; in a clone:
+      pip install '.[columns]'
 
     \b
     Examples:
-      mcpspy query 'SELECT server, count(*) FROM captures GROUP BY server'
+      mcpspy query 'SELECT server, count(*) AS n FROM captures GROUP BY server'
       mcpspy query "SELECT * FROM findings WHERE severity = 'error'" --since 1d
       mcpspy query --recipes
       mcpspy query --recipe slowest-tools --since 30d
@@ -88,7 +92,7 @@ def _columns(folder: str | None, sql: str) -> str:
     if folder is None:
         folder = _store_columns(sql)
     elif not os.path.isdir(os.path.join(folder, "captures")):
-        raise AddressError(folder, "there are no columns in it; mcpspy export parquet WHAT -o DIR writes some")
+        raise AddressError(folder, "it has no tables; mcpspy export parquet WHAT -o DIR writes them")
     if any(letter in os.path.abspath(folder) for letter in WILDCARDS):
         raise AddressError(folder, "DuckDB takes *, ? and [ in its path for wildcards; give the folder another name")
     return folder
@@ -134,7 +138,9 @@ def _sql(sql: str | None, recipe: str | None, date: str | None) -> str:
     if known is None:
         raise click.UsageError(f"there is no recipe {safe_text(recipe)}; the recipes are {', '.join(RECIPES)}.")
     if known.needs_date is (date is None):
-        raise click.UsageError(f"{recipe} needs --date 2026-11-20." if date is None else f"{recipe} takes no --date.")
+        raise click.UsageError(
+            f"{recipe} needs a date, as in --date 2026-11-20." if date is None else f"{recipe} takes no --date."
+        )
     return _dedented(known.sql if date is None else known.sql.replace("{date}", _calendar_date(date)))
 
 

@@ -1,6 +1,7 @@
 """`mcpspy query`, as a user calls it, over a store and over a folder of columns."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from mcpspy.columns.database import Database
+from mcpspy.columns.database import Database, QueryError
 from mcpspy.columns.recipes import RECIPES
 from mcpspy.columns.schema import TABLES
 from mcpspy.transcript.stats.statistics import nearest_rank
@@ -205,6 +206,20 @@ def test_a_table_without_rows_is_named_on_a_terminal(columns: str) -> None:
 def test_small_numbers_have_three_digits_that_count(columns: str) -> None:
     shown = run("query", "SELECT 1234.56789::DOUBLE, 0.052668::DOUBLE, 0::DOUBLE", "--columns", columns).stdout
     assert shown.splitlines()[1].split() == ["1234.568", "0.0527", "0.0"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT * FROM nope", "there is no table nope; the tables are captures, messages, calls"),
+        ("SELECT payload FROM messages", "payload is only in the table messages that mcpspy export parquet --payloads"),
+        ("SELECT m.payload FROM messages m", "payload is only in the table messages"),
+        ("SELECT definition FROM definitions", "definition is only in the table definitions"),
+    ],
+)
+def test_what_the_tables_do_not_have_is_named_with_where_it_is(sql: str, words: str, columns: str) -> None:
+    with pytest.raises(QueryError, match=re.escape(words)):
+        Database(columns).query(sql)
 
 
 def test_the_tables_are_listed(columns: str) -> None:
