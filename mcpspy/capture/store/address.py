@@ -47,7 +47,8 @@ def resolve(what: str = "@") -> Address:
 
     `@` is the newest recording, `@1` the one before it; captures without a message do not count, unless there are no others, nor
     do those of mocks and replays, which the user did not mean. `@` and digits of its id is any recording.
-    A label means its newest capture. The name of an existing file wins over all other meanings.
+    A label means its newest capture. The name of an existing file wins over all other meanings. A label
+    wins over a folder of the same name.
     Raises: AddressError: says what is wrong and where it was looked for. OSError: if the store cannot be read.
     """
     what = what or "@"
@@ -108,9 +109,13 @@ def _is_number(text: str) -> bool:
 
 
 def _file(what: str, path: str) -> str:
-    if os.path.isdir(path):
+    """Return the path, or for a folder that of the newest capture with its name as label. Raises: AddressError."""
+    if not os.path.isdir(path):
+        return path
+    candidates = _with_label(path, entries())
+    if not candidates:
         raise AddressError(what, "this is a folder; name a capture in it")
-    return path
+    return _newest(candidates).path
 
 
 def _of_recording(recording: Recording, rows: tuple[int, int] | None) -> Address:
@@ -153,7 +158,7 @@ def _recording(what: str, back: int, known: list[CatalogEntry]) -> Recording:
 
 def _labelled(what: str, name: str, known: list[CatalogEntry]) -> str:
     """Return the path of the newest capture with this label, or of this name in the store."""
-    candidates = [capture for capture in known if capture.header and capture.label == name]
+    candidates = _with_label(name, known)
     if candidates:
         return _newest(candidates).path
     path = os.path.join(captures_folder(), name.removesuffix(EXTENSION) + EXTENSION)
@@ -170,6 +175,10 @@ def _labelled(what: str, name: str, known: list[CatalogEntry]) -> str:
     close = get_close_matches(name, {capture.label for capture in known}, n=1)
     hint = f"; is it {close[0]}?" if close else "; mcpspy list shows what there is"
     raise AddressError(what, f"there is no such file, and no capture has this label{hint}", searched_folder=captures_folder())
+
+
+def _with_label(label: str, known: list[CatalogEntry]) -> list[CatalogEntry]:
+    return [capture for capture in known if capture.header and capture.label == label]
 
 
 def _newest(candidates: list[CatalogEntry]) -> CatalogEntry:

@@ -180,6 +180,13 @@ def test_rows_count_from_one_upwards(what: str, paths: dict[str, str]) -> None:
     assert "count from 1" in fails(what)
 
 
+def test_a_label_wins_over_a_folder_of_the_same_name(paths: dict[str, str]) -> None:
+    Path("weather").mkdir()
+    assert names(resolve("weather"), paths) == ["weather"]
+    assert resolve("weather:7").rows == (7, 7)
+    assert names(resolve("weather:7"), paths) == ["weather"]
+
+
 def test_a_folder_is_no_capture(paths: dict[str, str], tmp_path: Path) -> None:
     assert "this is a folder" in fails(str(tmp_path))
 
