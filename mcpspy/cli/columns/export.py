@@ -41,7 +41,11 @@ def command(what: tuple[str, ...], output: str, *, payloads: bool, since: Since 
     be read.
 
     WHAT is as in `mcpspy show`, or a folder of captures. --since leaves out captures into which nothing was recorded since then, and
-    writes the others whole. It needs pyarrow: pip install 'pyarrow>=26,<27'.
+    writes the others whole.
+
+    \b
+    It needs the extra `columns`; in a clone:
+      pip install '.[columns]'
 
     \b
     Examples:
@@ -112,4 +116,7 @@ def _report(updated: Updated, output: str) -> None:
             f"mcpspy: {counted(len(updated.repeated) - MAX_NAMED, 'more file')} left out: their captures are in other files too"
         )
     unchanged = f", {updated.unchanged:,} unchanged" if updated.unchanged else ""
-    say(f"mcpspy: {safe_text(output)}: {counted(updated.written, 'capture')} written{unchanged}")
+    unread = (
+        f"; {len(updated.unreadable):,} of them could not be read (column problem of captures)" if updated.unreadable else ""
+    )
+    say(f"mcpspy: {safe_text(output)}: {counted(updated.written, 'capture')} written{unchanged}{unread}")

@@ -95,6 +95,12 @@ def test_the_server_has_its_own_name_and_version(columns: Path) -> None:
     assert (row["client"], row["server"], row["server_version"] is not None) == ("stepclient", "mcp-time", True)
 
 
+def test_the_last_line_counts_what_could_not_be_read(tmp_path: Path) -> None:
+    (tmp_path / "junk.mcpspy").write_text("junk")
+    done = run("export", "parquet", str(tmp_path), "-o", str(tmp_path / "columns"))
+    assert "1 capture written; 1 of them could not be read (column problem of captures)" in done.stderr
+
+
 def test_what_has_not_changed_is_not_written_again(tmp_path: Path) -> None:
     for name in ("time", "git"):
         copy(CAPTURES / f"{name}.mcpspy", tmp_path)
