@@ -55,7 +55,7 @@ def header_from(fields: dict[str, Any]) -> Header:
 
     Raises: KeyError, TypeError, ValueError: if a member is missing or has another type.
     """
-    rest = _Members(fields)
+    rest = _Members(fields, has_any_numbers=True)  # nothing is counted from them, and without a header nothing can be read
     return Header(
         format=rest.take("mcpspy", int),
         min_reader=rest.take("min_reader", int),
@@ -96,11 +96,12 @@ def record_from(fields: dict[str, Any]) -> Record:
 
 
 class _Members:
-    """The members of one line, taken one by one; the rest is `extra`."""
+    """The members of one line, taken one by one; the rest is `extra`. With `has_any_numbers` no number is too large."""
 
-    __slots__ = ("_fields",)
+    __slots__ = ("_fields", "_has_any_numbers")
 
-    def __init__(self, fields: dict[str, Any]) -> None:
+    def __init__(self, fields: dict[str, Any], *, has_any_numbers: bool = False) -> None:
+        self._has_any_numbers = has_any_numbers
         self._fields = dict(fields)
         self._fields.pop("crc", None)
 
@@ -111,7 +112,7 @@ class _Members:
         value = self._fields.pop(name)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise TypeError(f"{name} is not of type {kind.__name__}")
-        return _bounded(value) if kind is int else value
+        return _bounded(value) if kind is int and not self._has_any_numbers else value
 
     def payload(self, text: str = "text", base64: str = "base64", default: Any = ...) -> Any:
         if text in self._fields:
