@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from ..capture.store.folder import live_folder
@@ -44,6 +45,8 @@ class Holding:
         self._controllers: dict[str, Controller] = {}
         self._ids: dict[tuple[str, str], int] = {}
         """The breakpoints, by capture and text."""
+        self._asking = Lock()
+        """Keys ask in one thread and `held` in another: each waits for its own answer."""
 
     @property
     def is_in_use(self) -> bool:
@@ -59,7 +62,7 @@ class Holding:
         """Remove a breakpoint. Raises: ControlError."""
         id = self._ids.pop(chosen, None)
         if id is not None:
-            self.controller(chosen[0]).ask("remove", id=id)
+            self._ask(self._controller(chosen[0]), "remove", id=id)
 
     def hold(self, capture_id: str, text: str) -> None:
         """Set a breakpoint. Raises: ControlError, InterceptError."""
@@ -71,11 +74,14 @@ class Holding:
         action = parse_intercept(text, _no_file).action
         if not isinstance(action, Hold):
             raise ControlError("a breakpoint holds: FILTER => hold. For other intercepts: mcpspy control")
-        answer = self.controller(capture_id).ask("intercept", text=text, answers={})
+        answer = self._ask(self._controller(capture_id), "intercept", text=text, answers={})
         self._ids[key] = int(answer["id"])
 
-    def controller(self, capture_id: str) -> Controller:
-        """Return the controller of a tap, connected. Raises: ControlError."""
+    def _ask(self, controller: Controller, do: str, **facts: Any) -> dict[str, Any]:
+        with self._asking:
+            return controller.ask(do, **facts)
+
+    def _controller(self, capture_id: str) -> Controller:
         if capture_id not in self._controllers:
             try:
                 self._controllers[capture_id] = Controller(live_folder(), capture_id + EXTENSION)
@@ -89,7 +95,7 @@ class Holding:
         held: list[Held] = []
         for capture_id, controller in list(self._controllers.items()):
             try:
-                status = controller.ask("status")
+                status = self._ask(controller, "status")
             except ControlError:
                 self.leave(capture_id)  # it has ended
                 continue
@@ -99,7 +105,7 @@ class Holding:
     def let_go(self, held: Held, what: str, payload: str = "") -> None:
         """Release a message, drop it, or let it go on edited. Raises: ControlError."""
         facts = {"payload": payload} if what == "edit" else {}
-        self.controller(held.capture_id).ask(what, id=held.id, **facts)
+        self._ask(self._controller(held.capture_id), what, id=held.id, **facts)
 
     def leave(self, capture_id: str) -> None:
         """Close the connection to a tap."""

@@ -1,14 +1,16 @@
 """A recording that is still recorded: rows come, timers run, messages are held and let go."""
 
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from mcpspy.cli.tui.recordings import StoreDesk
+from mcpspy.tui.holding import Holding
 from mcpspy.tui.source import RowSource
-from tests.deadlines import eventually
+from tests.deadlines import DEADLINE_S, eventually
 from tests.intercept.making import call
 from tests.live.client import Client
 from tests.live.stdio.test_intercepts import SERVER_COMMAND
@@ -124,6 +126,22 @@ async def test_a_held_message_is_dropped() -> None:
         await shown.until("No longer held")
         client.send(call(3))
         assert b'"id": 3' in client.line()
+
+
+@piloting
+async def test_a_question_of_a_key_and_one_of_the_timer_each_get_their_own_answer() -> None:
+    async with called() as (_, shown):
+        header = shown.terminal.source.transcript.captures[0].header
+        assert header is not None
+        holding = Holding()
+        with ThreadPoolExecutor(1) as timer:
+            for number in range(20):
+                holding.hold(header.capture_id, f"tool:never{number} => hold")
+                asked = timer.submit(lambda: [holding.held() for _ in range(20)])
+                for in_force in holding.breakpoints:
+                    holding.remove(in_force)
+                assert asked.result(DEADLINE_S) == [[]] * 20
+        holding.close()
 
 
 @piloting

@@ -128,8 +128,8 @@ def test_open_streams_are_not_pending_on_a_terminal() -> None:
         live.told.get().stream()
         live.told.post(request(1))
         live.flush()
-        shown.wait_for(lambda words: re.search(r"tools/list +pending", words))
-        assert not re.search(r"GET /mcp +pending", shown.words)
+        words = shown.wait_for(lambda words: re.search(r"GET /mcp +200: 0 events, open.*tools/list +pending", words, re.DOTALL))
+        assert "GET /mcp" not in words.rpartition("0 events, open")[2]
         assert shown.end(signal.SIGINT) == 0
     live.recording.close()
 
