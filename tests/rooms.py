@@ -111,11 +111,11 @@ ROOMS = {
         others_inside_functions={"jsonschema", "pydantic", "uvicorn"},
         never=FILES | PROCESSES | RANDOMNESS,
     ),
-    # asyncio to end when a signal comes; the clock for timers
+    # asyncio to end when a signal comes; the clock for timers; a lock, because its timer asks taps in a thread of Textual's
     "tui": room(
         "errors platform records wire capture transcript intercept replay views control",
         others={"rich", "textual"},
-        never=(FILES | NETWORK | PROCESSES | RANDOMNESS) - {"asyncio", "os", "signal"},
+        never=(FILES | NETWORK | PROCESSES | RANDOMNESS) - {"asyncio", "os", "signal", "threading"},
     ),
     "setup": room("errors lazy_pattern platform"),
     "demo": room(),
