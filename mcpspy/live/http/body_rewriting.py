@@ -26,8 +26,8 @@ class EndpointWatch:
     """
 
     __slots__ = (
-        "_body", "_chunks", "_events", "_held_bytes", "_is_first", "_is_over", "_rewriting", "_original", "_raw", "_rechunks",
-        "endpoint", "event", "rewritten", "third_party",
+        "_before_bytes", "_body", "_chunks", "_events", "_held_bytes", "_is_first", "_is_over", "_rewriting", "_original", "_raw",
+        "_rechunks", "endpoint", "event", "rewritten", "third_party",
     )  # fmt: skip
 
     def __init__(self, head: ResponseHead, rewriting: Rewriting) -> None:
@@ -40,6 +40,7 @@ class EndpointWatch:
         self._raw: list[bytes] = []
         self._body: list[bytes] = []
         self._held_bytes = 0
+        self._before_bytes = 0  # of the events that are kept before the one that announces an endpoint
         self._original = b""
         self.endpoint = ""
         self.event = b""
@@ -75,10 +76,11 @@ class EndpointWatch:
     def release(self) -> bytes:
         """Return what is kept, rewritten."""
         raw, payload = b"".join(self._raw), b"".join(self._body)
-        self._raw, self._body, self._held_bytes = [], [], 0
-        if not self.rewritten or not raw:
+        before = self._before_bytes
+        self._raw, self._body, self._held_bytes, self._before_bytes = [], [], 0, 0
+        if not self.rewritten or not payload.startswith(self._original, before):
             return raw
-        payload = payload.replace(self._original, self.rewritten, 1)
+        payload = payload[:before] + self.rewritten + payload[before + len(self._original) :]
         return payload if self._chunks is None else _chunk(payload)
 
     @property
@@ -92,6 +94,8 @@ class EndpointWatch:
         self._is_first = False
         if parsed.is_dispatched and parsed.type == "endpoint":
             self._rewrite(event, (parsed.data or b"").decode("utf-8", "surrogateescape"))
+        elif not parsed.is_dispatched:
+            self._before_bytes += len(event)
         return parsed.is_dispatched
 
     def _rewrite(self, event: bytes, data: str) -> None:

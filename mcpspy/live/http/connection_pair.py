@@ -38,6 +38,10 @@ MAX_PIPELINED = 64
 """Most requests that may wait for their responses on one connection before no more is read from it."""
 
 
+_HTTP2 = b"PRI * HTTP/2"
+"""The first line of HTTP/2 that is begun without asking (RFC 9113, section 3.4)."""
+_BEGINS_HTTP2 = "no HTTP/1.x request line: it begins HTTP/2, and HTTP/1.1 is spoken here"
+
 _event_of_chunk, _relay_event = compiled(event_of_chunk), compiled(relay_event)
 
 
@@ -129,7 +133,8 @@ class ConnectionPair:
                     self._sending = None
                 out.append(piece.raw)
             case RefusedBytes():
-                self._refusal = Refusal(status=400, reason=piece.reason)
+                is_http2 = piece.raw.startswith(_HTTP2)
+                self._refusal = Refusal(status=400, reason=_BEGINS_HTTP2 if is_http2 else piece.reason)
                 records += self._opaque.feed(CLIENT, piece.raw, now_ns)
             case OpaqueBytes():
                 records += self._opaque.feed(CLIENT, piece.raw, now_ns)

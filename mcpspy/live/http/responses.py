@@ -112,7 +112,9 @@ class ResponseRelay:
         self.stream = response.number
         forwarded = None if plan.forwarded == head.raw else plan.forwarded
         opening = response.open(now_ns, head.raw, transaction=transaction.number, connection=self._number, forwarded=forwarded)
-        if not head.is_interim and request_plan.is_metadata and head.status == 200 and head.ends_by in ("length", "chunks"):
+        if request_plan.is_metadata and (location := head.value(b"location")) is not None:
+            request_plan.rewriting.expect_metadata(location.decode("latin-1"), request_plan.target)
+        if request_plan.is_metadata and head.status // 100 == 2 and head.ends_by in ("length", "chunks", "close"):
             transaction.response = response
             self._body_rewriting = MetadataHold(opening, plan.forwarded, request_plan.rewriting)
             return

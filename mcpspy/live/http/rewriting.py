@@ -1,19 +1,43 @@
 """The names that a reverse proxy must rewrite so that client and server each see one server.
 
-The client knows the server by our name, and the server knows itself by its own. Rewritten are Host, Origin, Location, the `endpoint`
-event of HTTP+SSE and the addresses in OAuth's resource metadata. The name of a third party stays as it is: rewriting it would make
-the tap a way into other hosts, and would disarm the checks of the SDKs.
+The client knows the server by our name, and the server knows itself by its own. Rewritten are Host, Origin, Location, Link,
+challenges, the `endpoint` event of HTTP+SSE, and in OAuth's documents the member that a client compares with the URL that it was
+given. Only the value's bytes change. The name of a third party stays as it is: rewriting it would make the tap a way into other
+hosts, and would disarm the checks of the SDKs. So do the addresses of authorization servers: a client logs in there directly, as
+without a tap.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+import re
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import quote, unquote, urljoin
 
+from ...wire.edits import Edit, apply_edits
+from ...wire.json_spans import span_at, string
 from .listener import Authority, HttpOrigin, after_origin, origin
 
-METADATA_PREFIX = b"/.well-known/oauth-protected-resource"
+MAX_METADATA_TARGETS: Final = 64
+
+_WELL_KNOWN: Final = b"/.well-known/"
+_METADATA: Final = (b"oauth-protected-resource", b"oauth-authorization-server", b"openid-configuration")
+"""Documents of RFC 9728, section 3, RFC 8414, section 3, and OpenID Connect Discovery 1.0, section 4."""
+
+_parameter = re.compile(
+    r"(?<![\w!#$%&'*+.^`|~-])([\w!#$%&'*+.^`|~-]++)[ \t]*+=[ \t]*+(?:\"((?:[^\"\\]|\\.)*+)\"|([^\s,\"]++))|\"(?:[^\"\\]|\\.)*+\"",
+    re.ASCII,
+)
+"""A parameter of a challenge: its name, and its value in quotes or without (RFC 9110, section 11.2); or a text in quotes alone.
+A URL is no token, and some servers send it without quotes all the same."""
+_link = re.compile(r"<([^>]*+)>|\"(?:[^\"\\]|\\.)*+\"")
+"""The target of a link (RFC 8288, section 3), or a text in quotes."""
+_issuer = re.compile(r"(?<=[?&]iss=)[^&#]++")
+"""The issuer in the redirect that ends a login (RFC 9207, section 2)."""
+_quoted_pair = re.compile(r"\\(.)")
+_to_quote = re.compile(r"[\"\\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +48,8 @@ class Rewriting:
     own: str
     allowed_endpoints: Collection[HttpOrigin] = field(default_factory=tuple)
     """Other origins whose endpoints are rewritten too, because the user said so."""
+    metadata_targets: set[bytes] = field(default_factory=set)
+    """Targets at which a challenge or a redirect said that there is metadata."""
 
     @property
     def own_origin(self) -> str:
@@ -35,20 +61,49 @@ class Rewriting:
         return str(self.upstream).encode() if named is not None and named == mine else value
 
     def location(self, value: bytes) -> bytes:
-        """Rewrite the value of a Location field, by the rule for an `endpoint`."""
-        return self.endpoint(value.decode("latin-1")).encode("latin-1")
+        """Rewrite the value of a Location field, by the rule for an `endpoint`; and the issuer that it takes to a client."""
+        return _issuer.sub(self._issuer, self.endpoint(value.decode("latin-1"))).encode("latin-1")
+
+    def _issuer(self, value: re.Match[str]) -> str:
+        issuer = unquote(value[0])
+        ours = self._resource(issuer)
+        return value[0] if ours == issuer else quote(ours, safe="")
+
+    def link(self, value: bytes) -> bytes:
+        """Rewrite the targets in the value of a Link field, by the rule for an `endpoint`."""
+        return _link.sub(lambda link: f"<{self.endpoint(link[1])}>" if link[1] else link[0], value.decode("latin-1")).encode(
+            "latin-1"
+        )
 
     def challenge(self, value: bytes) -> bytes:
-        """Rewrite the address of the resource's metadata in the value of a WWW-Authenticate field; the rest stays."""
-        text = value.decode("latin-1")
-        start = text.lower().find('resource_metadata="')
-        if start < 0:
-            return value
-        start += len('resource_metadata="')
-        end = text.find('"', start)
-        if end < 0:
-            return value
-        return (text[:start] + self.endpoint(text[start:end]) + text[end:]).encode("latin-1")
+        """Rewrite the URLs in the value of a WWW-Authenticate field; the rest stays, and so does a scope that looks like one."""
+        return _parameter.sub(self._parameter, value.decode("latin-1")).encode("latin-1")
+
+    def _parameter(self, parameter: re.Match[str]) -> str:
+        name, quoted, bare = parameter.groups()
+        if name is None or name.lower() == "scope":
+            return parameter[0]
+        old = bare if quoted is None else _quoted_pair.sub(r"\1", quoted)
+        new = self.endpoint(old)
+        if name.lower() == "resource_metadata":
+            self.expect_metadata(old)
+        if new == old:
+            return parameter[0]
+        if quoted is None:
+            return parameter[0].removesuffix(bare) + new
+        return parameter[0].removesuffix(quoted + '"') + _to_quote.sub(r"\\\g<0>", new) + '"'
+
+    def expect_metadata(self, uri: str, referrer: bytes = b"") -> None:
+        """Expect metadata at a URI that a response to `referrer` named, if it is ours or the upstream's."""
+        absolute = urljoin(self.own_origin + referrer.decode("latin-1"), self.endpoint(uri))
+        if origin(absolute) == origin(self.own_origin) and len(self.metadata_targets) < MAX_METADATA_TARGETS:
+            target = after_origin(absolute).partition("#")[0]
+            self.metadata_targets.add((target if target.startswith("/") else f"/{target}").encode("latin-1"))
+
+    def is_metadata(self, target: bytes) -> bool:
+        """Return whether OAuth's metadata is at this target."""
+        before, _, name = target.partition(_WELL_KNOWN)
+        return name.startswith(_METADATA[-1:] if before else _METADATA) or target in self.metadata_targets
 
     def endpoint(self, uri: str) -> str:
         """Rewrite the URI of an `endpoint` event. A relative one stays; an absolute one at the upstream becomes ours."""
@@ -63,30 +118,32 @@ class Rewriting:
         """Rewrite the data of an `endpoint` event: a URI, or in one dialect JSON with a `uri`, where only that value changes."""
         if not data.lstrip().startswith("{"):
             return self.endpoint(data)
-        uri = _member(data, "uri")
-        return data if uri is None else _replace_member(data, uri, self.endpoint(uri))
+        return _with_member(data.encode("utf-8", "surrogateescape"), "uri", self.endpoint).decode("utf-8", "surrogateescape")
 
     def metadata(self, body: bytes) -> bytes:
-        """Rewrite the value of `resource` in protected-resource metadata (RFC 9728); every other byte stays.
+        """Rewrite the `resource` in metadata of a protected resource, or the `issuer` in that of an authorization server.
 
-        Only the upstream's origin as the user named it is rewritten: clients compare a resource with the URL that they were given,
-        and one that does not match without a tap must not match with it.
+        Only the upstream's origin as the user named it is rewritten: clients compare both with the URL that they were given, and one
+        that does not match without a tap must not match with it. A client that compares the issuer with the redirect that ends the
+        login, too, has to be sent through us, who rewrite that.
         """
-        try:
-            text = body.decode()
-        except UnicodeDecodeError:
-            return body
-        resource = _member(text, "resource")
-        if resource is None or origin(resource) != self.upstream:
-            return body
-        return _replace_member(text, resource, self.own_origin + after_origin(resource)).encode()
+        body = _with_member(body, "resource", self._resource)
+        ours = _with_member(body, "issuer", self._resource)
+        if ours != body and _member(body, "authorization_response_iss_parameter_supported") == b"true":
+            return _with_member(ours, "authorization_endpoint", self.endpoint)
+        return ours
+
+    def _resource(self, url: str) -> str:
+        return self.own_origin + after_origin(url) if origin(url) == self.upstream else url
 
     def third_party(self, data: str) -> str | None:
         """Return the third party that an `endpoint` names: an origin, or one with a user's name; None if it names none.
 
         The text never holds a password. For SDKs a user's name makes a URL a different one, so it is never rewritten.
         """
-        uri = _member(data, "uri") if data.lstrip().startswith("{") else data
+        uri: str | None = data
+        if data.lstrip().startswith("{"):
+            uri = string(_member(data.encode("utf-8", "surrogateescape"), "uri"))
         if not uri:
             return None
         named, user = self._origin_of(uri), self._origin_of(_without_user(uri))
@@ -113,21 +170,16 @@ def _without_user(uri: str) -> str:
     return scheme + slashes + rest[rest.rfind("@", 0, end) + 1 :]
 
 
-def _member(text: str, name: str) -> str | None:
-    """Return the string under `name` in the JSON object `text`; None if there is none."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    member = value.get(name) if isinstance(value, dict) else None
-    return member if isinstance(member, str) else None
+def _member(body: bytes, name: str) -> bytes:
+    """Return the value of `name` in a JSON object, as it is spelled; nothing if there is none."""
+    span = span_at(body, (name,))
+    return b"" if span is None else body[slice(*span)]
 
 
-def _replace_member(text: str, old: str, new: str) -> str:
-    """Replace the JSON string `old` by `new` if `text` has it once, however its slashes are escaped."""
-    if old == new:
-        return text
-    for spelt in (json.dumps(old), json.dumps(old, ensure_ascii=False), json.dumps(old).replace("/", "\\/")):
-        if text.count(spelt) == 1:
-            return text.replace(spelt, json.dumps(new))
-    return text
+def _with_member(body: bytes, name: str, change: Callable[[str], str]) -> bytes:
+    """Put the string under `name` in a JSON object through `change`; every other byte stays."""
+    span = span_at(body, (name,))
+    old = None if span is None else string(body[slice(*span)])
+    if span is None or old is None or (new := change(old)) == old:
+        return body
+    return apply_edits(body, [Edit(*span, json.dumps(new).encode())])

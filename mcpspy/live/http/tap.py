@@ -87,6 +87,7 @@ class HttpTap:
         self.adopt: Callable[[ConnectionPair], None] | None = None
         self._request_plans: dict[bytes, RequestPlan] = {}
         self._earlier_plans: list[RequestPlan] = []
+        self._metadata_targets: set[bytes] = set()
         self._response_plans: dict[tuple[bytes, str], ResponsePlan] = {}
         self._has_noted_tls = False
         self._listener: socket.socket | None = None
@@ -220,7 +221,7 @@ class HttpTap:
     def request_plan(self, head: RequestHead) -> RequestPlan:
         """Decide what to do with a request."""
         plan = self._request_plans.get(head.raw)
-        if plan is None:
+        if plan is None or (head.target in self._metadata_targets and not plan.is_metadata):
             rewriting = self._rewriting(head.value(b"host"))
             plan = RequestPlan(
                 head,
@@ -264,7 +265,12 @@ class HttpTap:
     def _rewriting(self, host: bytes | None) -> Rewriting:
         """Return the rewriting for a client with this Host field."""
         own = str(self.own) if host is None else host.decode("latin-1")
-        return Rewriting(upstream=self.upstream, own=own, allowed_endpoints=self._allowed_endpoints)
+        return Rewriting(
+            upstream=self.upstream,
+            own=own,
+            allowed_endpoints=self._allowed_endpoints,
+            metadata_targets=self._metadata_targets,
+        )
 
     def forget(self, connection: int) -> None:
         """Forget a connection whose client has gone."""

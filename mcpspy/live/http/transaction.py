@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...wire.body import body_framing
-from ...wire.http_fields import with_mapped_values, with_value
+from ...wire.http_fields import values, with_mapped_values, with_value, without_field
 from ...wire.http_head import RequestHead, ResponseHead
 from .host_check import HostCheck, Refusal
 from .recorder import StreamRecorder
-from .rewriting import METADATA_PREFIX, Rewriting
+from .rewriting import Rewriting
 
 
 class RequestPlan:
@@ -45,7 +45,7 @@ class RequestPlan:
         self.refusal: Refusal | None = host_check.refusal(head)
         self.framing = body_framing(head.value(b"content-type"), head.value(b"content-encoding"))
         self.wants_events = is_get and b"text/event-stream" in (head.value(b"accept") or b"")
-        self.is_metadata = is_get and head.target.startswith(METADATA_PREFIX)
+        self.is_metadata = is_get and rewriting.is_metadata(head.target)
         self.proves_address = b"\r\ndpop:" in head.lowered
         self.forwarded = self._forwarded(head, extra_fields, declines_compression=declines_compression)
 
@@ -58,9 +58,29 @@ class RequestPlan:
             raw = with_mapped_values(raw, b"origin", self.rewriting.origin_field)
         if self.wants_events or self.is_metadata or declines_compression:
             raw = with_mapped_values(raw, b"accept-encoding", lambda _: b"identity")
+        if b"\r\nupgrade:" in head.lowered:
+            raw = _without_http2(raw)
         for name, value in extra_fields:
             raw = with_value(raw, name, value)
         return raw
+
+
+def _without_http2(raw: bytes) -> bytes:
+    """Leave out the offer to go on with HTTP/2: it is made to the next hop (RFC 9110, section 7.8), and a tap reads HTTP/1.x."""
+    offered = _listed(raw, b"upgrade")
+    upgrades = [value for value in offered if value.lower() != b"h2c"]
+    if len(upgrades) == len(offered):
+        return raw
+    dropped = (b"http2-settings",) if upgrades else (b"http2-settings", b"upgrade")
+    options = [value for value in _listed(raw, b"connection") if value.lower() not in dropped]
+    raw = without_field(raw, b"HTTP2-Settings")
+    for name, kept in ((b"Upgrade", upgrades), (b"Connection", options)):
+        raw = with_value(raw, name, b", ".join(kept)) if kept else without_field(raw, name)
+    return raw
+
+
+def _listed(raw: bytes, name: bytes) -> list[bytes]:
+    return [value for item in b",".join(values(raw, name)).split(b",") if (value := item.strip(b" \t"))]
 
 
 class ResponsePlan:
@@ -79,6 +99,8 @@ class ResponsePlan:
             raw = with_mapped_values(raw, b"location", rewriting.location)
         if b"\r\nwww-authenticate:" in head.lowered:
             raw = with_mapped_values(raw, b"www-authenticate", rewriting.challenge)
+        if b"\r\nlink:" in head.lowered:
+            raw = with_mapped_values(raw, b"link", rewriting.link)
         self.forwarded = raw
 
 

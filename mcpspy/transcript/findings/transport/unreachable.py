@@ -19,6 +19,8 @@ UNCLEAR: Final = "unclear"
 
 _HELLO: Final = b"begins like TLS"
 """In what mcpspy answers to a TLS handshake."""
+_HTTP2: Final = b"begins HTTP/2"
+"""In what mcpspy answers to the first line of HTTP/2."""
 _MISDIRECTED: Final = 421
 
 
@@ -149,6 +151,9 @@ def refusal_fault(_: CaptureFacts, transaction: Transaction, reason: bytes) -> F
     if _HELLO in reason:
         blame = "The configuration of the client: its URL says https. mcpspy listens with HTTP, and speaks TLS to the server."
         return Fault(CONFIGURATION, blame, "Give the client the URL that mcpspy printed, which begins with http.")
+    if _HTTP2 in reason:
+        blame = "The configuration of the client: it begins with HTTP/2 and asks nobody first, and mcpspy speaks HTTP/1.1."
+        return Fault(CONFIGURATION, blame, "Let the client speak HTTP/1.1 to mcpspy, or let it ask first (Upgrade: h2c).")
     if transaction.status == _MISDIRECTED:
         blame = (
             "The configuration of the client: its URL names a host that mcpspy does not know as its own. Or a web page sent it."
