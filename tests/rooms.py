@@ -58,6 +58,7 @@ ROOMS = {
     "records": room(never=THE_WORLD, pure=True),
     "lazy_pattern": room(never=THE_WORLD, pure=True),
     "msgspec_alone": room(others=JSON, pure=True),
+    "json_path": room("errors lazy_pattern", never=THE_WORLD, pure=True),
     "usual_lines": room("records", others=JSON, never=THE_WORLD, pure=True),
     "compiled": room("__init__"),  # which has speedups.c beside it
     "plain_lines": room(never=THE_WORLD, pure=True),
@@ -81,12 +82,14 @@ ROOMS = {
     # of transcript only which side may send a method
     "imports": room("errors records wire transcript", others=JSON, never=THE_WORLD, pure=True),
     "index": room("errors platform records wire capture transcript", others=JSON, never=NETWORK),
-    "intercept": room("errors records wire transcript", never=THE_WORLD, pure=True),
-    "replay": room("errors records lazy_pattern wire transcript", never=THE_WORLD, pure=True),
+    "intercept": room("errors records json_path wire transcript", never=THE_WORLD, pure=True),
+    "replay": room("errors records lazy_pattern json_path wire transcript", never=THE_WORLD, pure=True),
     # of capture only what names and heads say about secrets: tests/sharing holds it to that
     "sharing": room("errors records compiled lazy_pattern wire capture transcript", never=THE_WORLD, pure=True),
     # msgspec to write the blocks of the page, which take a sixth of the time with it
-    "views": room("records lazy_pattern wire transcript replay", others={"rich"} | JSON, never=THE_WORLD | TERMINAL, pure=True),
+    "views": room(
+        "records lazy_pattern json_path wire transcript replay", others={"rich"} | JSON, never=THE_WORLD | TERMINAL, pure=True
+    ),
     # of views the words of JSON and of times
     "columns": room(
         "records lazy_pattern wire transcript views",
@@ -106,21 +109,21 @@ ROOMS = {
     "control": room("errors platform"),
     # captured text for agents; its server is on the official SDK
     "agent": room(
-        "errors wire transcript intercept replay views live",
+        "errors json_path wire transcript intercept replay views live",
         others={"mcp", "mcp_types", "anyio", "starlette"},
         others_inside_functions={"jsonschema", "pydantic", "uvicorn"},
         never=FILES | PROCESSES | RANDOMNESS,
     ),
     # asyncio to end when a signal comes; the clock for timers; a lock, because its timer asks taps in a thread of Textual's
     "tui": room(
-        "errors platform records wire capture transcript intercept replay views control",
+        "errors platform records json_path wire capture transcript intercept replay views control",
         others={"rich", "textual"},
         never=(FILES | NETWORK | PROCESSES | RANDOMNESS) - {"asyncio", "os", "signal", "threading"},
     ),
     "setup": room("errors lazy_pattern platform"),
     "demo": room(),
     "cli": room(
-        "__init__ platform compiled errors records lazy_pattern msgspec_alone wire capture transcript imports index"
+        "__init__ platform compiled errors records lazy_pattern msgspec_alone json_path wire capture transcript imports index"
         " intercept replay sharing views columns telemetry live setup demo control agent tui",
         others={"click", "rich"},
     ),

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from ..errors import AgentToolError, InterceptError
-from ..intercept.syntax import parse_path
+from ..errors import AgentToolError, PathError
+from ..json_path import steps_of
 from ..replay.compare.compare import Comparison
 from ..transcript.filter.filter import filter_of, filter_rows
 from ..transcript.findings.rule import WORST_FIRST, Finding, Unchecked
@@ -137,8 +137,8 @@ def row_answer(selected: SelectedTranscript, path: str, first: int, max_tokens: 
 def _value_at(row: Numbered, path: str) -> str:
     """Return the value at a path of one of the row's messages, the answer first. Raises: AgentToolError."""
     try:
-        steps = parse_path(path)
-    except InterceptError as error:
+        steps = steps_of(path)
+    except PathError as error:
         raise AgentToolError(
             "This is no path", "Write one as result.content[0].text.", f"{path}: {error.reason} {error.advice}"
         ) from error

@@ -13,6 +13,7 @@ import click
 from ..capture.store.folder import live_folder
 from ..control.client import EXTENSION, Controller, RunningTap, running_taps
 from ..errors import AddressError, CaptureError, ControlError, InterceptError
+from ..json_path import one_line
 from ..records import CLIENT, SERVER
 from ..views.text.escape import safe_text
 from ..views.text.json_text import SCHEMA
@@ -22,6 +23,7 @@ from .screen import say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_LONG_S: Final = 3600.0
 _LOOK_S: Final = 0.05
 """Time between two looks whether a restart is done."""
 
@@ -154,10 +156,10 @@ def _in_editor(tap: RunningTap, id: int) -> str:
     changed = click.edit(payload, extension=".json")
     if changed is None:
         raise ControlError(f"Nothing was changed; message {id} is still held.")
-    try:
-        return json.dumps(json.loads(changed), ensure_ascii=False) if "\n" in changed.strip() else changed.strip()
-    except ValueError as error:
-        raise ControlError(f"This is no JSON: {error}; message {id} is still held.") from None
+    line = one_line(changed)
+    if line is None:
+        raise ControlError(f"This is no JSON; message {id} is still held.")
+    return line.decode()
 
 
 def _stay(controller: Controller) -> None:
@@ -165,7 +167,11 @@ def _stay(controller: Controller) -> None:
     say("They stay until this command ends (Ctrl-C)")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        controller.wait()
+        while True:
+            event = controller.event(_LONG_S)
+            if event is not None and event["event"] == "note":
+                say(f"mcpspy: {safe_text(event['text'])}")
+    except ControlError:
         say("The server has ended.")
     except KeyboardInterrupt:
         pass

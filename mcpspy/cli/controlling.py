@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import InterceptError
 from ..intercept.decisions import Intercepts
 from ..intercept.syntax import parse_intercept
+from ..json_path import one_line
 from ..live.stdio.intercepting import InterceptingTap, give_back, take_over
 from ..live.stdio.restartable import RestartableTap
 from ..live.stdio.restarts import Restarts
@@ -165,6 +166,7 @@ class ControlPoint:
         self._added: dict[int, tuple[str, str, int]] = {}
         self._own = hands.intercepts if isinstance(hands.intercepts, Intercepts) else None
         self._intercepts = self._own or Intercepts((), (), int.from_bytes(os.urandom(4), "big"))
+        self._intercepts.say = self._say
         self._calls = InjectedCalls(self._intercepts, hands.now_ns)
 
     def connected(self, listener: socket) -> None:
@@ -183,6 +185,13 @@ class ControlPoint:
     def note(self, text: str) -> None:
         """Record something about controllers."""
         self._sink((Note(at_ns=self.hands.now_ns(), topic="control", text=text),))
+
+    def _say(self, text: str, handle: int) -> None:
+        """Say on stderr, and to the controller that added it, what an intercept did not do."""
+        report(f"mcpspy: {text}")
+        for connection in self._connections:
+            if any(self._added[id][2] == handle for id in connection.own):
+                connection.tell({"event": "note", "text": text})
 
     def left(self, connection: _Controller) -> None:
         """Undo what a controller has set."""
@@ -274,18 +283,18 @@ class ControlPoint:
         found = next(((pump, item) for pump, item in self.hands.held() if item.number == id), None)
         if found is None:
             raise _RefusedError(f"message {id} is not held")
-        if what == "edit" and (not isinstance(payload, str) or "\n" in payload or "\r" in payload):
-            raise _RefusedError("edit needs a payload, a text in one line")
+        edited = one_line(payload) if what == "edit" and isinstance(payload, str) else None
+        if what == "edit" and edited is None:
+            raise _RefusedError("edit needs a payload, a message in JSON")
         pump, item = found
         words = {"release": "released", "drop": "dropped", "edit": "edited"}[what]
         self.note(f"{by.name} {words} message {id}")
         by.has_acted = True
         before, end = _without_end(item)
-        edited = str(payload).encode("utf-8", "surrogatepass")
         if what == "release" or (what == "edit" and edited == before):
             pump.release(item.number, item.decision.payload)
         else:
-            pump.release(item.number, edited + end if what == "edit" else None, words)
+            pump.release(item.number, None if edited is None else edited + end, words)
 
     @property
     def _given(self) -> int:

@@ -12,6 +12,7 @@ from ..intercept.syntax import parse_intercept
 from ..live.stdio.intercepting import InterceptingTap
 from ..transcript.model import Exchange, UnpairedMessage
 from .capture_options import UsageError, last
+from .new_capture import report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +41,9 @@ def intercepts_of(values: Values, transport: str) -> Intercepts:
     except InterceptError as error:
         raise UsageError(str(error).rstrip(".")) from None
     seed = _seed(values)
-    return Intercepts(rules, [Random(f"{seed} {at}") for at in range(len(rules))], seed)  # noqa: S311 - it is no secret
+    intercepts = Intercepts(rules, [Random(f"{seed} {at}") for at in range(len(rules))], seed)  # noqa: S311 - it is no secret
+    intercepts.say = lambda text, _: report(f"mcpspy: {text}")
+    return intercepts
 
 
 def _seed(values: Values) -> int:

@@ -44,15 +44,6 @@ class Controller:
             raise ControlError(str(answer.get("error")))
         return answer
 
-    def wait(self) -> None:
-        """Wait until the tap ends."""
-        self._socket.settimeout(None)
-        try:
-            while self._socket.recv(_READ_BYTES):
-                pass
-        except OSError:
-            pass
-
     def event(self, seconds: float) -> dict[str, Any] | None:
         """Wait for the next event; None if none comes in time. Raises: ControlError: if the tap has ended."""
         if self._events:

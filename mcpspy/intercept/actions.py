@@ -9,11 +9,10 @@ import json
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from ..json_path import Step, one_line
 from ..transcript.message import NOT_REORDERED, Kind, Message
-from ..wire.edits import Edit, ValueEdit, apply_edits, with_values
-from ..wire.json_spans import removal_span, span_at
-
-Steps: TypeAlias = tuple[str | int, ...]
+from ..wire.edits import ValueEdit, with_values, without_value
+from ..wire.json_spans import members
 
 SECOND_NS: Final = 1_000_000_000
 
@@ -54,7 +53,7 @@ class MadeAnswer:
 class SetValue:
     """A value is set, or added."""
 
-    steps: Steps
+    steps: tuple[Step, ...]
     value: bytes
     path: str
 
@@ -63,7 +62,7 @@ class SetValue:
 class RemoveValue:
     """A value is removed, with its name."""
 
-    steps: Steps
+    steps: tuple[Step, ...]
     path: str
 
 
@@ -165,10 +164,9 @@ def edited(action: SetValue | RemoveValue | Truncate | CutOff, payload: bytes) -
     """Return the payload with what the action changes; all other bytes stay."""
     match action:
         case SetValue(steps=steps, value=value):
-            return _with_value(payload, steps, value)
+            return with_values(payload, [ValueEdit(steps, value, adds=True)])
         case RemoveValue(steps=steps):
-            span = removal_span(payload, steps)
-            return payload if span is None else apply_edits(payload, [Edit(*span, b"")])
+            return without_value(payload, steps)
         case Truncate(length=length):
             end = len(payload.rstrip(b"\r\n"))
             return payload if length >= end else payload[:length] + payload[end:]
@@ -194,29 +192,7 @@ def error_template(code: int, text: str) -> bytes:
 
 def answer_template(content: bytes) -> bytes | None:
     """Return the message of an answer that is one, or that is a result alone; None for what is no JSON."""
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-    line = content.strip().replace(b"\r", b" ").replace(b"\n", b" ")
-    if isinstance(value, dict) and ("result" in value or "error" in value):
+    line = one_line(content)
+    if line is None or not members(line).keys().isdisjoint(("result", "error")):
         return line
     return b'{"jsonrpc":"2.0","id":null,"result":' + line + b"}"
-
-
-def _with_value(payload: bytes, steps: Steps, value: bytes) -> bytes:
-    span = span_at(payload, steps)
-    if span is not None:
-        return apply_edits(payload, [Edit(*span, value)])
-    *outer, name = steps
-    place = span_at(payload, outer)
-    if not isinstance(name, str) or (place is None and not outer):
-        return payload
-    member = json.dumps(name).encode() + b":" + value
-    if place is None:
-        return _with_value(payload, tuple(outer), b"{" + member + b"}")
-    begin, end = place
-    if payload[begin : begin + 1] != b"{":
-        return payload
-    is_empty = not payload[begin + 1 : end - 1].strip()
-    return apply_edits(payload, [Edit(end - 1, end - 1, member if is_empty else b"," + member)])

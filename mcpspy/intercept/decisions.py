@@ -9,13 +9,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final, Protocol
 
-from ..records import CLIENT, SERVER, Frame, Intercept, Side
+from ..records import CLIENT, SERVER, Frame, Intercept, Note, Record, Side
 from ..transcript.decoder import message_of
 from ..transcript.filter.filter import MessageMatcher
 from ..transcript.mcp.fields import PARTIAL
 from ..transcript.mcp.methods import PROGRESS
 from ..transcript.message import CALL_OF_MCPSPY, NOT_REORDERED, NOTIFICATION, REQUEST, TO_MCPSPY, Kind, Message
 from ..transcript.model import CaptureInfo, Exchange
+from ..wire.edits import has_value
 from ..wire.jsonrpc import cut
 from .actions import (
     Action,
@@ -27,7 +28,9 @@ from .actions import (
     Garbage,
     Hold,
     MadeAnswer,
+    RemoveValue,
     Reorder,
+    SetValue,
     Withhold,
     answered,
     can_answer,
@@ -94,15 +97,16 @@ class Decision:
 
 
 class _RuleInForce:
-    """An intercept with its counts and its chance."""
+    """An intercept with its counts and its chance. `is_noted` is set once it was said that it changed nothing."""
 
-    __slots__ = ("_chance", "_matcher", "_matches", "_times", "rule")
+    __slots__ = ("_chance", "_matcher", "_matches", "_times", "is_noted", "rule")
 
     def __init__(self, rule: InterceptRule, capture: CaptureInfo, chance: Chance) -> None:
         self.rule = rule
         self._matcher = MessageMatcher(rule.chosen, capture)
         self._chance = chance
         self._matches = self._times = 0
+        self.is_noted = False
 
     def acts(self, message: Message, exchange: Exchange | None, scope: Hashable) -> bool:
         """Return whether it acts on a message, and count."""
@@ -120,17 +124,21 @@ class _RuleInForce:
             return False
         if limits.chance < 1.0 and self._chance.random() >= limits.chance:
             return False
-        self._times += not isinstance(self.rule.action, Reorder)
+        self._times += not isinstance(self.rule.action, Reorder | SetValue | RemoveValue)
         return True
 
-    def count_swap(self) -> None:
-        """Count that it has changed the order of two answers."""
+    def count(self) -> None:
+        """Count that it has changed the order of two answers, or a message."""
         self._times += 1
 
     def delay_ns(self, delay: Delay) -> int:
         """Choose a delay."""
         width_ns = delay.most_ns - delay.least_ns
         return delay.least_ns + (int(self._chance.random() * width_ns) if width_ns else 0)
+
+
+def _nothing(*_: object) -> None:
+    """Do nothing: nobody is to be told."""
 
 
 def _can_act(action: Action, message: Message, scope: Hashable) -> bool:
@@ -158,10 +166,11 @@ class Intercepts:
     """The intercepts in force at one tap. `chances` has one source of numbers for each; `seed` is written down.
 
     `calls` are those of mcpspy itself that wait for an answer, by id: what the server sends about them is for their listeners alone,
-    and no intercept acts on it. `when_idle` is to be called once nothing passes.
+    and no intercept acts on it. `when_idle` is to be called once nothing passes. `sink` takes notes about intercepts that change
+    nothing, and `say` takes their texts, with the handle of the intercept.
     """
 
-    __slots__ = ("_capture", "_exchanges", "_expired", "_rules", "_swaps", "calls", "seed", "when_idle")
+    __slots__ = ("_capture", "_exchanges", "_expired", "_rules", "_swaps", "calls", "say", "seed", "sink", "when_idle")
 
     def __init__(self, rules: Sequence[InterceptRule], chances: Sequence[Chance], seed: int) -> None:
         self._capture = CaptureInfo(0)
@@ -171,6 +180,8 @@ class Intercepts:
         self._swaps: list[tuple[Decision, Hashable, _RuleInForce]] = []
         self.seed = seed
         self.calls: dict[str, Listener] = {}
+        self.sink: Callable[[Sequence[Record]], object] = _nothing
+        self.say: Callable[[str, int], object] = _nothing
         self.when_idle: Callable[[], None] | None = None
 
     @property
@@ -225,7 +236,7 @@ class Intercepts:
                 continue  # it waited too long, and has gone
             for record in decision.records:
                 record.action = "reorder" if record.action == NOT_REORDERED else record.action
-            in_force.count_swap()
+            in_force.count()
             decision.let_go()
             is_swapped = True
         return is_swapped
@@ -316,7 +327,9 @@ class Intercepts:
             case _:
                 decision.payload, sent = edited(action, before), "changed"
                 if decision.payload == before:
+                    self._note_unchanged(in_force, message.at_ns, before)
                     return
+                in_force.count()
         until_ns = message.at_ns + decision.delay_ns if delay_ns else None
         record = Intercept(
             at_ns=message.at_ns,
@@ -327,6 +340,23 @@ class Intercepts:
             seed=self.seed,
         )
         decision.records.append(record)
+
+    def _note_unchanged(self, in_force: _RuleInForce, at_ns: int, payload: bytes) -> None:
+        """Say, once for each intercept, that it changed nothing, and why."""
+        match in_force.rule.action:
+            case SetValue(steps=steps, path=path) if has_value(payload, steps):
+                why = f"{path} has this value already"
+            case SetValue(path=path):
+                why = f"{path} has no place in the message"
+            case RemoveValue(path=path):
+                why = f"the message has no {path}"
+            case _:
+                return
+        if not in_force.is_noted:
+            in_force.is_noted = True
+            text = f"the intercept {in_force.rule.text} changed nothing: {why}"
+            self.sink((Note(at_ns=at_ns, topic="not-intercepted", text=text),))
+            self.say(text, id(in_force))
 
 
 def call_record(at_ns: int, seed: int, sent: str = "unchanged") -> Intercept:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from ..errors import FilterError, InterceptError
+from ..errors import FilterError, InterceptError, PathError
+from ..json_path import Step, assignment_at, steps_at
 from ..transcript.filter.filter import filter_of
 from ..transcript.filter.grammar import Filter
 from ..transcript.filter.values import DURATIONS_NS, BadValue, amount, in_quotes
@@ -29,7 +30,6 @@ from .actions import (
     RemoveValue,
     Reorder,
     SetValue,
-    Steps,
     Truncate,
     Withhold,
     answer_template,
@@ -70,8 +70,6 @@ _blanks = re.compile(r"\s*")
 _word = re.compile(r'"(?:[^"\\]++|\\.)*+"|\S+', re.DOTALL)
 _limit = re.compile(r"(p|nth|max|after)=(\S*)")
 _field = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e]*")
-_step = re.compile(r'\.?(?:([^.\[\]="\s]+)|("(?:[^"\\]++|\\.)*+")|\[(\d{1,6})\])')
-_json_value = json.JSONDecoder().raw_decode
 
 Answers = Callable[[str], bytes]
 """Returns the content of a file, or the answer of a recorded row. Raises ValueError, with the reason, if there is none."""
@@ -111,12 +109,6 @@ def parse_intercept(text: str, answers: Answers, transport: str = "stdio") -> In
     action = _action(arguments, answers)
     limits = _limits(arguments)
     return InterceptRule(text=text.strip(), chosen=chosen, action=action, limits=limits, scope=_scope(chosen, action))
-
-
-def parse_path(text: str) -> Steps:
-    """Read a path alone, as in `result.content[0].text`. Raises: InterceptError: says where it cannot be read."""
-    steps, _ = _Arguments(text, 0).path("")
-    return steps
 
 
 def _scope(chosen: Filter, action: Action) -> str:
@@ -176,32 +168,25 @@ class _Arguments:
                 raise self.error("this text is not closed", 'Close it with a quotation mark: "…".', at) from None
         return taken, at
 
-    def path(self, ends: str) -> tuple[Steps, str]:
-        """Take a path, as in `params.arguments.q` or `result.content[0].text`, up to one of these signs or a blank."""
-        begin = self.at
-        steps: list[str | int] = []
-        while self.at < len(self.text) and self.text[self.at] not in ends and not self.text[self.at].isspace():
-            step = _step.match(self.text, self.at)
-            if step is None:
-                raise self.error("this is no path", "Write names with dots between them, as in params.arguments.q.")
-            name, quoted, index = step.groups()
-            steps.append(int(index) if index else name or str(json.loads(quoted, strict=False)))
-            self.at = step.end()
-        if not steps or not isinstance(steps[0], str):
-            raise self.error("a path is missing", "Write names with dots between them, as in params.arguments.q.", begin)
-        return tuple(steps), self.text[begin : self.at]
-
-    def value(self) -> bytes:
-        """Take a value of JSON."""
+    def path(self) -> tuple[tuple[Step, ...], str]:
+        """Take a path, as in `params.arguments.q`; return its steps, and the path itself."""
         begin = self.at
         try:
-            value, end = _json_value(self.text, begin)
-        except (ValueError, RecursionError):
-            raise self.error("this is no JSON", 'Write a value after =, with quotation marks around a text: ="x".') from None
-        self.at = end
+            steps, self.at = steps_at(self.text, begin)
+        except PathError as error:
+            raise InterceptError(self.text, error.column, error.reason, error.advice) from None
+        path = self.text[begin : self.at]
         self.skip()
-        raw = self.text[begin:end]
-        return (json.dumps(value) if "\n" in raw or "\r" in raw else raw).encode("utf-8", "surrogatepass")
+        return steps, path
+
+    def assignment(self) -> SetValue:
+        """Take a path, `=` and a value of JSON."""
+        try:
+            steps, path, value, self.at = assignment_at(self.text, self.at)
+        except PathError as error:
+            raise InterceptError(self.text, error.column, error.reason, error.advice) from None
+        self.skip()
+        return SetValue(steps=steps, value=value, path=path)
 
 
 def _action(arguments: _Arguments, answers: Answers) -> Action:
@@ -225,14 +210,9 @@ def _action(arguments: _Arguments, answers: Answers) -> Action:
         case "respond":
             return _respond(arguments, answers)
         case "set":
-            steps, path = arguments.path("=")
-            if arguments.text[arguments.at : arguments.at + 1] != "=":
-                raise arguments.error("the value is missing", 'Write = and JSON, as in set params.arguments.q="x".')
-            arguments.at += 1
-            return SetValue(steps=steps, value=arguments.value(), path=path)
+            return arguments.assignment()
         case "remove":
-            steps, path = arguments.path("")
-            arguments.skip()
+            steps, path = arguments.path()
             return RemoveValue(steps=steps, path=path)
         case "status":
             return _status(arguments)

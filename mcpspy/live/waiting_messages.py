@@ -12,7 +12,7 @@ from ..records import Frame
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Sequence
     from typing import Any, Protocol
 
     from ..records import Record, Side
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     class Decider(Protocol):
         """The intercepts in force; see `intercept.decisions.Intercepts`."""
+
+        sink: Callable[[Sequence[Record]], object]
 
         def decide(self, sender: Side, payload: bytes, at_ns: int, scope: Hashable = None) -> MessageDecision: ...
 

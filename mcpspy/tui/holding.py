@@ -163,7 +163,9 @@ def capture_id(transcript: Transcript, row: Numbered) -> str:
 
 def one_line_payload(text: str) -> str:
     """Return an edited message as one line. Raises: ControlError: if it is no JSON."""
-    try:
-        return json.dumps(json.loads(text), ensure_ascii=False)
-    except ValueError as error:
-        raise ControlError(f"this is no JSON: {error}") from None
+    from ..json_path import one_line
+
+    line = one_line(text)
+    if line is None:
+        raise ControlError("this is no JSON")
+    return line.decode()

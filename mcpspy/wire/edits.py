@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from .json_spans import Span, span_at
+from .json_spans import addition_place, removal_spans, span_at
 from .sse import BOM
 
 _QUOTES = b'\\"'
@@ -99,7 +99,7 @@ def edited_parts(parts: Sequence[bytes], edits: Sequence[Edit]) -> list[tuple[by
 class ValueEdit(NamedTuple):
     """A JSON value and the path it goes to, from the root of a message, as `("params", "arguments", "path")`.
 
-    `adds` says that a member that is missing is added.
+    `adds` says that a member or the next item that is missing is added.
     """
 
     steps: tuple[str | int, ...]
@@ -123,26 +123,22 @@ def has_value(payload: bytes, steps: Sequence[str | int]) -> bool:
     return span_at(payload, steps) is not None
 
 
+def without_value(payload: bytes, steps: Sequence[str | int]) -> bytes:
+    """Cut out the value at a path, with its name; nothing if it is not there."""
+    return apply_edits(payload, [Edit(*span, b"") for span in removal_spans(payload, steps)])
+
+
 def _with_added(payload: bytes, edit: ValueEdit) -> bytes:
-    """Add the member to its object, and objects around it where these are missing too."""
-    *outer, name = edit.steps
-    if not isinstance(name, str):
+    """Add the member or the next item, and what is around it where that is missing too."""
+    *outer, step = edit.steps
+    new = json.dumps(step).encode() + b":" + edit.value if isinstance(step, str) else edit.value
+    if (place := addition_place(payload, edit.steps)) is not None:
+        at, is_first = place
+        return apply_edits(payload, [Edit(at, at, new if is_first else b"," + new)])
+    if step not in (0, str(step)) or not outer or has_value(payload, outer):
         return payload
-    member = json.dumps(name).encode() + b":" + edit.value
-    span = span_at(payload, outer)
-    if span is not None:
-        return _with_member(payload, span, member)
-    return _with_added(payload, ValueEdit(tuple(outer), b"{" + member + b"}", adds=True)) if outer else payload
-
-
-def _with_member(payload: bytes, span: Span, member: bytes) -> bytes:
-    begin, end = span
-    text = payload[begin:end].rstrip()
-    if text[:1] != b"{" or text[-1:] != b"}":
-        return payload
-    inside = text[1:-1].rstrip()
-    comma = b"," if inside.strip() else b""
-    return apply_edits(payload, [Edit(begin, begin + len(text), b"{" + inside + comma + member + b"}")])
+    around = b"{%b}" if isinstance(step, str) else b"[%b]"
+    return _with_added(payload, ValueEdit(tuple(outer), around % new, adds=True))
 
 
 # --- Events of SSE ---

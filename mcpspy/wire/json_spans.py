@@ -183,7 +183,7 @@ def check(value: bytes) -> None:
 def span_at(payload: bytes, path: Sequence[str | int]) -> Span | None:
     """Return the span of the value at `path`: members by name, the last of equal names, and items by index. None if there is none."""
     text = payload.decode("latin-1")
-    begin, end = _end_of_space(text, len(BOM) if payload.startswith(BOM) else 0), len(text)
+    begin, end = _end_of_space(text, len(BOM) if payload.startswith(BOM) else 0), len(text.rstrip(" \t\n\r"))
     try:
         for step in path:
             inner = _member_span(payload, text, begin, step) if isinstance(step, str) else _item_span(text, begin, step)
@@ -195,28 +195,43 @@ def span_at(payload: bytes, path: Sequence[str | int]) -> Span | None:
     return begin, end
 
 
-def removal_span(payload: bytes, path: Sequence[str | int]) -> Span | None:
-    """Return the span to cut out so that the value at `path` is gone, with its name and one comma. None if there is no value."""
-    outer, step = span_at(payload, path[:-1]), path[-1]
-    if outer is None:
+def removal_spans(payload: bytes, path: Sequence[str | int]) -> list[Span]:
+    """Return what to cut out so that the value at `path` is gone, with its name and a comma; all of equal names."""
+    spans, step = _spans_around(payload, path) or [], path[-1]
+    gone = [
+        (string(payload[name:name_end]) == step if isinstance(step, str) else at == step)
+        for at, (name, name_end, _, _) in enumerate(spans)
+    ]
+    last_kept = max((at for at, is_gone in enumerate(gone) if not is_gone), default=-1)
+    return [
+        (begin, spans[at + 1][0]) if at < last_kept else (spans[at - 1][3] if at else begin, end)
+        for at, (begin, _, _, end) in enumerate(spans)
+        if gone[at]
+    ]
+
+
+def addition_place(payload: bytes, path: Sequence[str | int]) -> tuple[int, bool] | None:
+    """Return where a member, or the next item, that is missing at `path` goes, and whether it is the first there.
+
+    None if there is no object or array for it, or if it would not be the next item.
+    """
+    spans, step = _spans_around(payload, path), path[-1]
+    if spans is None or (isinstance(step, int) and step != len(spans)):
         return None
-    text = payload.decode("latin-1")
-    signs = ("{", "}") if isinstance(step, str) else ("[", "]")
+    if spans:
+        return spans[-1][3], False
+    outer = span_at(payload, path[:-1])
+    return None if outer is None else (outer[0] + 1, True)
+
+
+def _spans_around(payload: bytes, path: Sequence[str | int]) -> list[tuple[int, int, int, int]] | None:
+    """Return the spans of all members or items beside `path`, as `_scan` yields them; None if there is no such object or array."""
+    outer = span_at(payload, path[:-1])
+    signs = ("{", "}") if isinstance(path[-1], str) else ("[", "]")
     try:
-        spans = list(_scan(text, *signs, outer[0], is_all=False))
+        return None if outer is None else list(_scan(payload.decode("latin-1"), *signs, outer[0], is_all=False))
     except UNREADABLE:
         return None
-    places = [
-        at
-        for at, (name, name_end, _, _) in enumerate(spans)
-        if (string(payload[name:name_end]) == step if isinstance(step, str) else at == step)
-    ]
-    if not places:
-        return None
-    at = places[-1]
-    if at + 1 < len(spans):
-        return spans[at][0], spans[at + 1][0]
-    return (spans[at - 1][3] if at else spans[at][0]), spans[at][3]
 
 
 def _member_span(payload: bytes, text: str, at: int, wanted: str) -> Span | None:

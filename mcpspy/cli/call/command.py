@@ -17,6 +17,7 @@ from ...replay.json.overrides import override_edits, override_of
 from ...views.compare.call_report import call_lines, call_next_lines
 from ...views.json.call import call_json, planned_call_json
 from ...views.text.escape import safe_text
+from ...wire.edits import with_values
 from ..capture_options import NO_FILE
 from ..replay.target import SERVER_WORDS, ServerCommand, can_ask, carry_option, server_options, target_of, tls
 from ..screen import Screen, say
@@ -110,6 +111,9 @@ def _call(options: _CallOptions, server: tuple[str, ...]) -> int:
     else:
         subject = recorded_subject(options.what)
     edits = override_edits(overrides, subject.exchange.request)
+    for override, edit in zip(overrides, edits, strict=True):
+        if with_values(subject.exchange.request.raw, [edit]) == subject.exchange.request.raw:
+            say(f"mcpspy: --set {safe_text(override.path)} changes nothing: the request has this value already")
     if options.dry_run:
         return _rehearse(subject, outgoing(subject.exchange.request, edits), as_json=options.as_json)
     tap = None if server or options.url else _live_tap(options, subject)

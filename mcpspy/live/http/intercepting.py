@@ -95,6 +95,7 @@ class InterceptingPair(ConnectionPair):
     def begin(self, tap: HttpTap, decider: Decider) -> None:
         """Begin to ask what to do with messages."""
         self.hands = _PairState(tap, decider)
+        decider.sink = tap.sink
         self._responses = InterceptingRelay(self._responses, self._decide_answer, self._do)
         self._is_between_events = False
         self._rebind()

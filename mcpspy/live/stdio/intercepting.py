@@ -369,6 +369,7 @@ class InterceptingTap(StdioTap):
     def intercept(self, intercepts: Decider) -> None:
         """Ask these from now on."""
         self.intercepts, decide = intercepts, intercepts.decide
+        intercepts.sink = self._sink
         to_server, to_client = self._stdin, self._stdout
         assert isinstance(to_server, InterceptingPump)
         assert isinstance(to_client, InterceptingPump)

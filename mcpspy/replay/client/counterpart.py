@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
+from ...json_path import Step
 from ...lazy_pattern import lazy_pattern
 from ...records import CLIENT, PSEUDONYM_PREFIX
 from ...transcript.model import HTTP_REDIRECTS, Exchange, Kind, Message, Outcome, Row, Transcript, UnpairedMessage
 from ...wire.edits import ValueEdit, with_values
 from ...wire.json_spans import span_at
 from ..compare.compare import ComparedSide
-from ..compare.ignore import NOTHING, Step
+from ..compare.ignore import NOTHING
 from ..compare.messages import content_key
 from ..json.canonical import read
 from ..json.redacted import mask_of, with_stand_ins

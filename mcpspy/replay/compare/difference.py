@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
+from ...json_path import Step
 from ..json.canonical import MAX_LEVELS, canonical, embedded_json, is_same
 from ..json.walk import HOLDS_JSON
-from .ignore import NOTHING, Ignore, Step, without_ignored
+from .ignore import NOTHING, Ignore, without_ignored
 
 MAX_LISTED: Final = 50
 """The most differences of two values that are listed."""

@@ -1,101 +1,19 @@
 """Ignore rules: JSON paths to the values that a comparison leaves out, with everything below them.
 
-    $.result.content[*].text    a member, every item of a list, a member of each
-    $..timestamp                a member of that name wherever it stands
-    $.list[0]  $['odd name']    the first item; a name in quotes
-
-Source: RFC 9535 (JSONPath). Only child and descendant segments with one name, index or wildcard are allowed, so that one walk
-checks a value against all rules. There are no slices, filters, negative indices and lists of selectors.
+The root is a call: its params, and its `result` or `error`. So `$.arguments.path` and `$.params.arguments.path` are the same.
+One walk checks a value against all rules.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 from ...errors import PathError
-from ...lazy_pattern import lazy_pattern
-
-Step: TypeAlias = str | int
-"""A member's name or an item's index, the first being 0."""
-
+from ...json_path import Segment, Step, segments_of
 
 MAX_KNOWN: Final = 512
 """The most steps that are cached at one place of the rules."""
-
-
-class _Any:
-    """Every member and every item."""
-
-
-ANY: Final = _Any()
-
-_name = lazy_pattern(r"[^\W\d][\w-]*")
-_index = lazy_pattern(r"\[\s*(0|[1-9]\d{0,9})\s*\]")
-_star = lazy_pattern(r"\[\s*\*\s*\]")
-_quoted = lazy_pattern(r"""\[\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\s*\]""", re.DOTALL)
-_quotes = lazy_pattern(r"""\\(['"\\])|(")""")
-
-
-class Segment(NamedTuple):
-    """One step of a rule; with `anywhere` any number of other steps may come before it."""
-
-    selector: Step | _Any
-    anywhere: bool = False
-
-    def takes(self, step: Step) -> bool:
-        """Return whether it selects this step."""
-        return self.selector is ANY or (self.selector == step and type(self.selector) is type(step))
-
-
-def rule_of(path: str) -> tuple[Segment, ...]:
-    """Parse a JSON path into the segments of a rule; never none.
-
-    Raises: PathError: with the column, and what can be written there.
-    """
-    text = path.strip()
-    if not text.startswith("$"):
-        raise PathError(path, 1, "a path begins with $", f"Write $.{text} or $..{text}." if _name.match(text) else "")
-    segments: list[Segment] = []
-    at = 1
-    while at < len(text):
-        segment, at = _segment(text, at)
-        segments.append(segment)
-    if not segments:
-        raise PathError(path, 1, "$ alone leaves nothing to compare", "Name a part of it, as in $.result.content[*].text.")
-    return tuple(segments)
-
-
-def _segment(text: str, at: int) -> tuple[Segment, int]:
-    """Parse the segment that begins at `at`; return where the next one begins too."""
-    anywhere = text.startswith("..", at)
-    dotted = text.startswith(".", at)
-    begin = at + (2 if anywhere else 1 if dotted else 0)
-    if dotted and text.startswith("*", begin):
-        return Segment(ANY, anywhere), begin + 1
-    if dotted and (plain := _name.match(text, begin)):
-        return Segment(plain[0], anywhere), plain.end()
-    if not dotted or anywhere:
-        if star := _star.match(text, begin):
-            return Segment(ANY, anywhere), star.end()
-        if index := _index.match(text, begin):
-            return Segment(int(index[1]), anywhere), index.end()
-        if quoted := _quoted.match(text, begin):
-            name = _unquoted(quoted[1] if quoted[1] is not None else quoted[2])
-            if name is not None:
-                return Segment(name, anywhere), quoted.end()
-    raise PathError(text, begin + 1, "this is not a step of a path", "Write .name, ['a name'], [0], [*] or ..name.")
-
-
-def _unquoted(text: str) -> str | None:
-    """Read a name in quotes, with the escapes of JSON and of both quotes; None if it has other escapes."""
-    spelled = _quotes.sub(lambda match: "'" if match[1] == "'" else f"\\{match[1] or match[2]}", text)
-    try:
-        return str(json.loads(f'"{spelled}"', strict=False))
-    except ValueError:
-        return None
 
 
 class Ignore:
@@ -111,7 +29,7 @@ class Ignore:
     @classmethod
     def of(cls, paths: Iterable[str]) -> Ignore:
         """Parse these paths. Raises: PathError."""
-        return cls(rule_of(path) for path in paths)
+        return cls(rule for path in paths for rule in _rules(path))
 
     def __bool__(self) -> bool:
         return bool(self.segments)
@@ -144,6 +62,16 @@ class Ignore:
         if len(self._known) < MAX_KNOWN:
             self._known[step] = inner
         return inner
+
+
+def _rules(path: str) -> Iterator[tuple[Segment, ...]]:
+    """Yield a path, and what it is where the root is the params, and not the message. Raises: PathError."""
+    segments, text = segments_of(path), path.strip()
+    if len(segments) == 1 and text[0] not in "$.[":
+        raise PathError(path, 1, "a name alone may stand for one place or for all", f"Write $.{text} or $..{text}.")
+    yield segments
+    if segments[0] == Segment("params") and len(segments) > 1:
+        yield segments[1:]
 
 
 NOTHING: Final = Ignore()

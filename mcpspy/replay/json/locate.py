@@ -19,8 +19,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
+from ...json_path import Step
 from ...lazy_pattern import lazy_pattern
-from ..compare.ignore import Step
 from .canonical import embedded_json
 from .walk import traits
 

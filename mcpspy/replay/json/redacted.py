@@ -6,9 +6,9 @@ around it.
 
 from typing import Any, Final, NamedTuple
 
+from ...json_path import Step
 from ...lazy_pattern import lazy_pattern
 from ...records import PSEUDONYM_PATTERN
-from ..compare.ignore import Step
 
 MAX_MASKS: Final = 32
 """The most different masks for one method; further requests are matched with their pseudonyms only."""

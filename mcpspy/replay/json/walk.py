@@ -6,7 +6,8 @@ Takes values of `canonical.read`. Texts of content blocks that hold JSON are ope
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
-from ..compare.ignore import Ignore, Step
+from ...json_path import Step
+from ..compare.ignore import Ignore
 from .canonical import MAX_LEVELS, canonical, embedded_json
 
 HOLDS_JSON: Final = "text"

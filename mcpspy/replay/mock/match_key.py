@@ -8,9 +8,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
+from ...json_path import Step
 from ...transcript.mcp.codes import PROGRESS_TOKEN
 from ...transcript.mcp.methods import OPENINGS
-from ..compare.ignore import Ignore, Step, without_ignored
+from ..compare.ignore import Ignore, without_ignored
 from ..json.canonical import canonical
 
 _ALWAYS_NEW: Final = frozenset({PROGRESS_TOKEN, "traceparent", "tracestate", "baggage"})

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ...json_path import Step
 from ..compare.difference import path_of
-from ..compare.ignore import Ignore, Step, without_ignored
+from ..compare.ignore import Ignore, without_ignored
 from ..json.canonical import canonical, embedded_json
 from ..json.walk import traits
 from .match_key import Strictness

@@ -24,8 +24,8 @@ from .answers import MAX_TEXT_LETTERS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from ...json_path import Step
     from ...replay.client.correlate.model import ValueOrigin
-    from ...replay.compare.ignore import Step
     from ...transcript.model import Exchange, Transcript
     from .sdk import Dialect
 

@@ -58,6 +58,18 @@ def test_a_call_is_sent_changed_and_the_change_is_no_difference(visit: str, tmp_
     assert done.stdout.endswith('✗ differs from row 4\n    $.result.content[0].text: "Hello, Ada" ≠ "Hello, Grace"\n')
 
 
+@pytest.mark.parametrize("path", ["$.arguments.name", "arguments.name", "$.params.arguments.name", 'params["arguments"].name'])
+def test_a_path_of_a_change_is_spelled_as_for_an_intercept(visit: str, path: str) -> None:
+    done = again(f"{visit}:4", "--set", f'{path}="Grace"', "--dry-run")
+    assert json.loads(done.stdout)["params"] == {"name": "greet", "arguments": {"name": "Grace"}}
+    assert "changes nothing" not in done.stderr
+
+
+def test_a_change_that_changes_nothing_says_so(visit: str) -> None:
+    done = again(f"{visit}:4", "--set", 'arguments.name="Ada"', "--dry-run")
+    assert "mcpspy: --set arguments.name changes nothing: the request has this value already\n" in done.stderr
+
+
 def test_a_call_is_sent_with_the_call_whose_answer_it_needs(visit: str, tmp_path: Path) -> None:
     done = again(f"{visit}:6", "--yes", log=tmp_path / "log")
     assert heard_names(tmp_path / "log") == [*HANDSHAKE, "draw", "redeem"]
@@ -251,8 +263,8 @@ def modern_tool() -> list[str]:
         (["{}:4", "--label", "x"], "--label is for a server of its own; add -- COMMAND, or --url URL"),
         (["{}:4", "--"], "the server's command after -- is missing"),
         (["{}:4", "--url", "http://127.0.0.1:9", "--", "x"], "not by both"),
-        (["{}:4", "--set", "$.arguments.name.x=1", "--", "x"], "only a member of an object can be added"),
-        (["{}:4", "--ignore", "x", "--", "x"], "a path begins with $"),
+        (["{}:4", "--set", "$.arguments.name.x=1", "--", "x"], "it cannot be added"),
+        (["{}:4", "--ignore", "x", "--", "x"], "a name alone may stand for one place or for all"),
         (["{}:4", "--timeout", "nan", "--", "x"], "finite"),
         (["{}:4", "--capture", "", "--", "x"], "--capture needs the name of a file"),
     ],

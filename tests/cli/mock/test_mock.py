@@ -129,7 +129,10 @@ def test_a_file_that_is_no_capture_is_refused() -> None:
         ([TIME, "--speed", "nan"], "not nan"),
         ([TIME, "--on-miss", "guess"], "--on-miss is one of error, nearest"),
         ([TIME, "--match", "exact"], "--match is one of strict, default, loose, not exact"),
-        ([TIME, "--ignore", "arguments"], "a path begins with $. Write $.arguments or $..arguments."),
+        (
+            [TIME, "--ignore", "arguments"],
+            "a name alone may stand for one place or for all. Write $.arguments or $..arguments.",
+        ),
         ([TIME, "--guess"], "there is no option --guess; mcpspy mock --help lists them"),
         ([TIME, "--capture="], "--capture needs the name of a file"),
     ],

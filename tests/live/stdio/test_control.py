@@ -21,7 +21,7 @@ from mcpspy.transcript.transcribe import transcribe
 from tests.cli import terminal
 from tests.deadlines import DEADLINE_S, eventually
 from tests.intercept.making import call, line
-from tests.live.client import Client
+from tests.live.client import MCPSPY, Client
 from tests.live.stdio.test_intercepts import ANSWERER, SERVER_COMMAND
 
 
@@ -249,6 +249,39 @@ def test_a_held_call_goes_on_when_it_is_let_go(home: Path, what: str) -> None:
     assert record.action.startswith("hold ")
     assert record.action.endswith({"drop": "s, dropped", "edit": "s, edited"}.get(what, "s"))
     assert [record.topic for record in records if isinstance(record, Note)].count("held") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"), [('{"a" :\n1e400, "a":2}', '{"a" : 1e400, "a":2}'), ("{", ""), ("[NaN]", ""), ("", "")]
+)
+def test_an_edited_message_is_json_and_otherwise_as_it_was_edited(home: Path, text: str, sent: str) -> None:
+    with Client([sys.executable, "-I", "-S", "-c", "import sys; sys.stdout.write(sys.stdin.readline())"]) as client:
+        controller = Controller(socket_in(home))
+        assert controller.ask(do="intercept", text="tool:search => hold")["ok"]
+        client.send(call(1))
+        id = held_message(controller)["id"]
+        assert controller.ask(do="edit", id=id, payload=text)["ok"] is bool(sent)
+        controller.leave()
+        assert client.line().decode().strip() == (sent or call(1).decode().strip())
+        client.close(client.stdin)
+        client.wait()
+
+
+def test_a_controller_is_told_that_its_intercept_changed_nothing(home: Path) -> None:
+    words = ["control", "weather", "--intercept", "tool:search => remove params.x"]
+    with Client(SERVER_COMMAND, "--label", "weather") as client:
+        socket_in(home)
+        with subprocess.Popen([*MCPSPY, *words], stderr=subprocess.PIPE) as control:
+            assert control.stderr is not None
+            assert control.stderr.readline().startswith(b"Intercept 1 is in force")
+            assert control.stderr.readline().startswith(b"They stay")
+            client.send(call(1))
+            said = control.stderr.readline()
+            client.close(client.stdin)
+            client.wait()
+            assert control.wait(DEADLINE_S) == 0
+    why = b"changed nothing: the message has no params.x"
+    assert said == b"mcpspy: the intercept tool:search => remove params.x %b\n" % why
 
 
 def test_an_answer_is_held_and_an_intercept_of_run_holds_too(home: Path) -> None:

@@ -75,6 +75,38 @@ def sent_on(records: list[Record], number: int) -> list[bytes]:
     return [data for frame in frames if (data := frame.data if frame.forwarded is None else frame.forwarded)]
 
 
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [
+        ("remove params.arguments.city", "the message has no params.arguments.city"),
+        ("set params.name.city=1", "params.name.city has no place in the message"),
+        ('set $.params.name="search"', "$.params.name has this value already"),
+        ("remove params.arguments", ""),
+        ("set params.extra=1", ""),
+    ],
+)
+def test_an_intercept_that_changes_nothing_says_so_once(action: str, why: str) -> None:
+    text = f"tool:search => {action}"
+    with Client(SERVER_COMMAND, "--intercept", text) as client:
+        client.send(call(1))
+        client.send(call(2))
+        client.close(client.stdin)
+        client.rest()
+        said = client.rest(client.stderr).decode()
+        client.wait()
+        records = client.records()
+    words = f"the intercept {text} changed nothing: {why}"
+    notes = [record.text for record in records if isinstance(record, Note) and record.topic == "not-intercepted"]
+    assert (said.count(f"mcpspy: {words}\n"), notes) == ((1, [words]) if why else (0, []))
+    assert [record.sent for record in records if isinstance(record, Intercept)] == ([] if why else ["changed", "changed"])
+
+
+def test_what_changes_nothing_does_not_count() -> None:
+    calls = [call(1), call(2, city="Rome"), call(3, city="Rome")]
+    _, records, _ = played("--intercept", "tool:search => remove params.arguments.city max=1", calls=calls)
+    assert sent_on(records, 0) == [call(1), call(2), calls[2]]
+
+
 def test_a_delayed_call_is_overtaken_by_others_and_answered_later() -> None:
     lines, records, transcript = played("--intercept", "tool:search => delay 300ms")
     assert [b'"id": 2' in text for text in lines] == [True, False]

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.errors import PathError
+from mcpspy.json_path import Step, segments_of
 from mcpspy.replay.compare.difference import path_of
-from mcpspy.replay.compare.ignore import Ignore, Step, rule_of
+from mcpspy.replay.compare.ignore import Ignore
 
 TEXT: tuple[Step, ...] = ("result", "content", 0, "text")
 
@@ -17,6 +18,7 @@ TEXT: tuple[Step, ...] = ("result", "content", 0, "text")
         "$.result.content[*].text", "$.result.content[0].text", "$..text", "$.result", "$.result.*", "$['result'][\"content\"]",
         "$.*",
         "$..content[*].text", "$.result..text", "$..[0]", "$..*", "$..['text']", " $.result.content[ 0 ].text ", "$[*]", "$.*.*.*.*",
+        "result.content[0].text", "..text", "result.content.*.text", 'result."content"[0]["text"]',
     ],
 )  # fmt: skip
 def test_a_rule_leaves_out_the_place_it_names(path: str) -> None:
@@ -39,6 +41,12 @@ def test_a_rule_leaves_all_other_places_alone(path: str) -> None:
     assert Ignore.of([path]).into(*TEXT) is not None
 
 
+def test_a_path_may_begin_at_the_message_or_at_the_params() -> None:
+    for path in ("$.arguments.city", "arguments.city", "$.params.arguments.city", "params.arguments.city"):
+        assert Ignore.of([path]).into("arguments", "city") is None
+        assert Ignore.of([path]).into("arguments", "country") is not None
+
+
 def test_of_several_rules_one_is_enough() -> None:
     assert Ignore.of(["$.other", "$..text", "$.result.isError"]).into(*TEXT) is None
 
@@ -56,13 +64,13 @@ def test_quotes_hold_any_name() -> None:
 @pytest.mark.parametrize(
     ("path", "column"),
     [
-        ("result", 1), ("", 1), ("$", 1), ("$.", 3), ("$.a[", 4), ("$.a[-1]", 4), ("$.a[?(@.b)]", 4), ("$.a.['b']", 5),
-        ("$.a b", 4), ("$a", 2),
+        ("", 1), ("$", 1), ("$.", 3), ("$.a[", 4), ("$.a[-1]", 4), ("$.a[?(@.b)]", 4), ("$.a b", 4), ("$a", 2), ("$.a['b']c", 9),
+        ("$.a=1", 4), (r"$.a['\x']", 4),
     ],
 )  # fmt: skip
 def test_a_path_that_cannot_be_read_is_pointed_at(path: str, column: int) -> None:
     with pytest.raises(PathError) as refused:
-        rule_of(path)
+        segments_of(path)
     assert refused.value.column == column
     assert refused.value.exit_status == 2
 
@@ -70,7 +78,7 @@ def test_a_path_that_cannot_be_read_is_pointed_at(path: str, column: int) -> Non
 @given(st.text(max_size=12))
 def test_any_text_is_a_rule_or_refused(text: str) -> None:
     try:
-        rule_of(text)
+        segments_of(text)
     except PathError as error:
         message = str(error)
     else:

@@ -12,8 +12,8 @@ as `hello`, is the client's own. Live values are in `run`.
 
 from typing import Final, NamedTuple, TypeAlias
 
+from ....json_path import Step
 from ....transcript.model import Message
-from ...compare.ignore import Step
 from ...json.canonical import canonical
 from ...json.walk import Scalar
 from ..plan import closure

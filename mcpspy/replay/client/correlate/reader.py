@@ -9,11 +9,11 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from ....json_path import Step
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT
 from ....transcript.mcp.codes import RELATED_TASK
 from ....transcript.model import Exchange, Kind, Message, Transcript, UnpairedMessage
-from ...compare.ignore import Step
 from ...json.canonical import read
 from ...json.walk import Leaf, Scalar, leaves
 from .model import VALUE, CorrelatedValue, Correlations, MessageKey, MessageRef, ValueOrigin, message_key, text_of

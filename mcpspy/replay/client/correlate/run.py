@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
+from ....json_path import Step
 from ....lazy_pattern import lazy_pattern
 from ....transcript.model import Kind, Message
 from ....wire.edits import ValueEdit, with_values
 from ....wire.json_spans import members, span_at
-from ...compare.ignore import Step
 from ...json.canonical import read
 from ...json.locate import live_steps, live_text
 from ...json.redacted import is_redacted

@@ -14,13 +14,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ....errors import PathError
+from ....json_path import Segment, Step, segments_of
 from ....lazy_pattern import lazy_pattern
 from ....records import PSEUDONYM_PATTERN
 from ....transcript.llm.json_values import items, members
 from ....transcript.mcp.codes import RELATED_TASK
 from ....transcript.mcp.methods import LISTEN
 from ....transcript.model import Kind, Message
-from ...compare.ignore import Ignore, Step, rule_of
+from ...compare.ignore import Ignore
 from ...json.walk import Leaf, named_leaves
 
 # Opaque words
@@ -128,12 +129,12 @@ def _leaves_of(message: dict[str, Any], rules: Ignore) -> Iterator[Leaf]:
 
 def _named_variable(name: str) -> NamedVariable:
     text = name.strip()
-    if text.startswith("$"):
-        return NamedVariable(Ignore(_rules(text)))
     if len(text) > 2 and text[0] == text[-1] == '"':
         return NamedVariable(value=text[1:-1])
     if _name.fullmatch(text):
         return NamedVariable(Ignore.of((f"$..{text}",)))
+    if "." in text or "[" in text or text == "$":
+        return NamedVariable(Ignore(_rules(text)))
     raise PathError(
         name, 1, "this names no value to carry", 'Write a path as $.structuredContent.id, a member\'s name, or "a value".'
     )
@@ -141,11 +142,11 @@ def _named_variable(name: str) -> NamedVariable:
 
 def _rules(path: str) -> Iterator[tuple[Any, ...]]:
     """Yield the rules of a path that begins at the root of a message, or at the result."""
-    rule = rule_of(path)
+    rule = segments_of(path)
     if rule[0].selector in _CONTENTS or rule[0].anywhere:
         yield rule
     if not rule[0].anywhere:
-        yield (rule_of("$.result")[0], *rule)
+        yield (Segment("result"), *rule)
 
 
 # Generated ids
