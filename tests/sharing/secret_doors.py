@@ -15,7 +15,7 @@ from tests.columns.reading import rows_of
 from tests.sharing.hiding import lines
 from tests.sharing.secret_rows import Instance, in_payloads, rows
 from tests.telemetry.receiver import attributes, receiving
-from tests.transcript.dialogue import Dialogue, make_header, result, tool_call
+from tests.transcript.dialogue import Dialogue, make_header, notification, request, result, tool_call
 
 Outcome = tuple[Instance, str, str]
 """An instance, what came out, and a pattern of what is right."""
@@ -29,6 +29,11 @@ def _plain(text: str) -> str:
 
 def _json_text(text: str) -> str:
     return json.dumps(text)
+
+
+def is_right(outcome: Outcome) -> bool:
+    """Return whether what came out is what is right."""
+    return re.search(outcome[2], outcome[1]) is not None
 
 
 # --- The tap ---
@@ -65,10 +70,6 @@ def _request(text: str) -> str:
     return "POST /mcp HTTP/1.1\r\nHost: mcp.example.com\r\n" + text.replace("\n", "\r\n") + "\r\n\r\n"
 
 
-def _target(text: str) -> str:
-    return "POST " + text.replace("https://", "//", 1).partition("//")[2].partition("/")[2].join(("/", " HTTP/1.1\r\n\r\n"))
-
-
 def _target_of(text: str) -> str:
     rest = text.partition("://")[2]
     return f"POST /{rest.partition('/')[2].partition('#')[0]} HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -91,7 +92,7 @@ _REDACTIONS: Final[dict[str, dict[str, tuple[Callable[[str], str], Callable[[str
     "token": {"body": (_body("application/json"), str)},
     "env": {"command": (_command, lambda text: json.dumps(["env", text, "server"]))},
 }
-"""How a tap redacts each place, and how a row is put there."""
+"""For each place the redaction of a tap, and the way in which a row is put there."""
 
 
 # --- A capture with all rows in payloads ---
@@ -101,21 +102,13 @@ def _instances() -> list[Instance]:
     return [*in_payloads("text"), *in_payloads("json")]
 
 
-def _payload(instance: Instance) -> str:
-    """Return what a door shows of an instance: the text, or JSON as it is spelled."""
-    return instance.text
-
-
-def _is_text(instance: Instance) -> bool:
-    return not instance.text.startswith(("{", "[")) or instance.place in ("text", "token", "env")
-
-
 def scene(instances: Iterable[Instance]) -> list[Record]:
     """Record a call for each instance: JSON in its arguments, a text in its result."""
     dialogue = Dialogue("secrets")
-    dialogue.client({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}})  # fmt: skip
-    dialogue.server(result(0, {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}))  # fmt: skip
-    dialogue.client({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    about = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
+    dialogue.client(request(0, "initialize", {**about, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}))
+    dialogue.server(result(0, {**about, "serverInfo": {"name": "s", "version": "1"}}))
+    dialogue.client(notification())
     for id, instance in enumerate(instances, 1):
         if instance.form in _JSON_FORMS:
             head = json.dumps(tool_call(id, instance.name, row=1))
@@ -212,8 +205,9 @@ def _url_of(records: list[Record]) -> str:
 
 def _with_head(header: Header, text: str, body: str = "", framing: str = "json") -> list[Record]:
     header.tapped = {"transport": "http", "url": "http://127.0.0.1:2/mcp", "listen": "http://127.0.0.1:1"}
-    sender = SERVER if text.startswith("HTTP/") else CLIENT
-    opened = Open(at_ns=1, stream=1, sender=sender, name="response" if sender == SERVER else "request", framing=framing, transaction=1, connection=1, head=text.encode())  # fmt: skip
+    sender, name = (SERVER, "response") if text.startswith("HTTP/") else (CLIENT, "request")
+    ids = {"stream": 1, "transaction": 1, "connection": 1}
+    opened = Open(at_ns=1, sender=sender, name=name, framing=framing, head=text.encode(), **ids)
     frames = [Frame(1, 2, 2, body.encode())] if body else []
     return [header, opened, *frames, End(at_ns=3, frames=0, bytes=0)]
 
@@ -309,8 +303,7 @@ def mcp(folder: Path) -> Iterator[Outcome]:
     texts: list[str] = []
 
     async def talk(agent: Agent) -> None:
-        for row in range(1, 3 + len(instances)):
-            texts.append((await agent.call("row", what=f"@:{row}")).text)
+        texts.extend([(await agent.call("row", what=f"@:{row}")).text for row in range(1, 3 + len(instances))])
 
     play(talk, path, deadline_s=120)
     yield from _searched(instances, "\n".join(texts))

@@ -12,7 +12,7 @@ Nothing else is imported: this is on the tap's start-up path.
 
 from __future__ import annotations
 
-from .names import kind_of
+from .names import kind_of, kind_of_field, kind_of_option
 
 _MYSQL = "mysql,mysql_upgrade,mysqladmin,mysqlbinlog,mysqlcheck,mysqldump,mysqlimport,mysqlpump,mysqlsh,mysqlshow"
 _MARIADB = "mariadb,mariadb-admin,mariadb-binlog,mariadb-check,mariadb-dump,mariadb-import,mariadb-show"
@@ -63,6 +63,16 @@ PROGRAMS = {
 
 ATTACHED_TO_P = tuple(program for program, (attached, _, _) in PROGRAMS.items() if "-p" in attached)
 """The programs to whose `-p` a password is attached."""
+
+VARIABLES = ("-e", "--env")
+FIELDS = ("-H", "--header", "--headers")
+"""Options of bridges that a name and a value follow, in two arguments: `mcp-proxy -e GITHUB_TOKEN VALUE`."""
+
+CONTAINERS = ("docker", "nerdctl", "podman")
+"""Programs to which `-e NAME` means the variable of their own environment: what follows is no value."""
+
+SHELL_TEXTS = ("-c", "-lc", "-ic")
+"""Options that the text of a shell follows."""
 
 _WRAPPER = "sshpass"
 """A program whose own options end where another command begins."""
@@ -118,6 +128,16 @@ def password_starts(arguments: list[str]) -> dict[int, int]:
         if argument.endswith((";", "|", "&")):  # the next word of a shell's text begins another command
             program, place, words = "", -1, []
     return starts
+
+
+def follows_name(option: str, name: str, value: str) -> bool:
+    """Return whether a value is a secret because it follows such an option and the name of a secret.
+
+    >>> follows_name("-e", "GITHUB_TOKEN", "x")
+    True
+    """
+    is_name = option in VARIABLES and kind_of_option(name) is not None
+    return (is_name or (option in FIELDS and kind_of_field(name) is not None)) and not value.startswith("-") and "=" not in name
 
 
 def _place(words: list[str], word: str, place: int) -> int:

@@ -69,13 +69,24 @@ _SECRET_ENDS = (
     "subscriptionkey", "token",
 )  # fmt: skip
 _SESSION_ENDS = ("sessid", "sessionid", "sessionkey")
+_LAST_WORDS = {"auth", "bearer", "cred", "creds", "key", "pass", "pat", "pswd", "pw", "pwd"}
+"""Words that mean a secret at the end of a longer name: `SMTP_PASS`, `mysqlPwd`, `mapKey`; alone they may mean anything."""
+
+_AGAIN = {"again", "confirm", "confirmation", "repeat", "verify"}
+"""Words after a secret that is to be written twice: `passwordConfirmation`."""
+
 _SPELLINGS = ("hex", "pem", "value")
 """Words at the end of a name that say how a secret is spelled, besides `base64`."""
 
-_NO_SECRETS = {
-    "cachekey", "foreignkey", "idempotencykey", "partitionkey", "primarykey", "progresstoken", "publickey", "secwebsocketkey",
-    "sortkey", "surrogatekey",
+_PUBLIC_TOKENS = {
+    "bos", "cancel", "cancellation", "continuation", "cursor", "eos", "next", "pad", "page", "paging", "pagination", "previous",
+    "progress", "stop", "sync",
 }  # fmt: skip
+"""Words before `token` that make it a place in a list or in a text."""
+
+_QUESTIONS = {"has", "is", "needs", "no", "requires", "show", "uses", "with", "without"}
+"""First words of a name that make its value a fact about the secret: `hasPassword`."""
+
 _PARAMETERS: dict[str, Kind] = {
     "auth": "authorization", "bearer": "token",
     "code": "token", "idtokenhint": "token", "key": "key", "mnemonic": "key", "passkey": "key", "pin": "key",
@@ -99,9 +110,10 @@ _MEMBER_ENDS = (
 
 _PUBLIC_FIELDS = {
     "accept-signature", "authentication-info", "last-event-id", "proxy-authenticate", "proxy-authentication-info",
-    "public-key-pins", "public-key-pins-report-only", "www-authenticate", "x-oauth-client-id",
+    "mcp-method", "mcp-name", "mcp-protocol-version", "public-key-pins", "public-key-pins-report-only", "www-authenticate",
+    "x-oauth-client-id",
 }  # fmt: skip
-_PUBLIC_BEGINNINGS = ("access-control-", "mcp-", "sec-")
+_PUBLIC_BEGINNINGS = ("access-control-", "mcp-param-", "sec-")
 """Header fields that carry no secret. `Mcp-Param-…` repeats arguments, which are kept in bodies too."""
 
 _FIELD_WORDS: dict[str, Kind] = {
@@ -129,8 +141,8 @@ _DESKS = {"bug", "desk", "freshdesk", "helpdesk", "issue", "jira", "otrs", "rt",
 """Words before `ticket` that make it the number of a request for help."""
 
 _PUBLIC_KEYS = {
-    "cache", "foreign", "group", "idempotency", "message", "object", "ordering", "partition", "primary", "public", "routing",
-    "row", "sort", "surrogate",
+    "cache", "epic", "foreign", "group", "idempotency", "issue", "message", "object", "ordering", "partition", "primary", "project",
+    "public", "routing", "row", "sort", "surrogate",
 }  # fmt: skip
 """Words before `key` that make it no secret."""
 
@@ -187,11 +199,20 @@ _OPTIONS = {
 _SHORTEST_PIN = 4
 _SHORTEST_MIXED = 12
 _ID_BYTES = 32
+_SHORTEST_RANDOM = 20
+_LETTERS_A_TURN = 8
+"""In random text one of so many letters follows a digit, or comes before one; in names fewer do."""
+
+_MARKS = bytes(48 if 48 <= letter <= 57 else 97 if bytes((letter,)).isalpha() else 32 for letter in range(256))
+"""A sign for digits, one for letters, and one for all else."""
 
 
 def kind_of(name: str) -> Kind | None:
     """Return the kind of secret that an option, variable or member called `name` carries; None if it carries none."""
-    squashed = "".join(letter for letter in name.lower() if letter.isalnum()).removesuffix("base64").rstrip("0123456789")
+    words = words_of(name)
+    if not words or is_about_secret(words):
+        return None
+    squashed = "".join(words).removesuffix("base64").rstrip("0123456789")
     for spelling in _SPELLINGS:
         squashed = squashed.removesuffix(spelling)
     if squashed.endswith(_SESSION_ENDS):
@@ -202,11 +223,20 @@ def kind_of(name: str) -> Kind | None:
         return "cookie"
     if squashed in ("dpop", "dpopnonce"):
         return "dpop"
-    if squashed in _NO_SECRETS:
-        return None
-    if squashed.endswith(_SECRET_ENDS) or _ends_in_key(name):
+    last = words[-2] if words[-1] in _AGAIN else words[-1].rstrip("0123456789")
+    if len(words) > 1 and last in _LAST_WORDS:
         return "key"
-    return None
+    return "key" if squashed.endswith(_SECRET_ENDS) or last.endswith(_SECRET_ENDS) or words[-2:] == ["seed", "phrase"] else None
+
+
+def is_about_secret(words: list[str]) -> bool:
+    """Return whether the words of a name mean what is public beside secrets: `nextPageToken`, `primaryKey`, `hasPassword`."""
+    before = words[-2] if len(words) > 1 else ""
+    return (
+        (words[-1] == "token" and before in _PUBLIC_TOKENS)
+        or (words[-1] in ("key", "keys") and before in _PUBLIC_KEYS)
+        or (len(words) > 1 and words[0] in _QUESTIONS)
+    )
 
 
 def kind_of_field(name: str) -> Kind | None:
@@ -259,16 +289,18 @@ def kind_of_parameter(name: str) -> Kind | None:
 
 
 def kind_of_option(name: str) -> Kind | None:
-    """Return the same for an option on a command line; `--no-token` and `--token-file` carry none."""
+    """Return the same for an option on a command line, or a variable; `--no-token` and `--token-file` carry none."""
     if name.startswith(("no-", "no_", "disable-", "without-")):
         return None
-    if name.lower().replace("_", "-") in _OPTIONS:
+    if name.lower().replace("_", "-") in _OPTIONS or name.lower().endswith("bearer"):
         return "key"
-    if name.lower().endswith(("_pass", "-pass", "bearer", "_pat", "-pat", "_pw", "-pw", "_pwd", "-pwd")):
-        return "key"
-    is_count = name.endswith("tokens") and _words(name)[-2:-1][:1] not in _OWNED  # `--max-tokens`, `--num-tokens`, …
-    is_plural = name.endswith("s") and not is_count
-    return kind_of(name[:-1] if is_plural else name) or kind_of(name)
+    return kind_of(name) or kind_of_plural(name)
+
+
+def kind_of_plural(name: str) -> Kind | None:
+    """Return the same for a name of several secrets, as `API_KEYS` and `passwords`; not of counted tokens, as `max_tokens`."""
+    is_count = name.lower().endswith("tokens") and words_of(name)[-2:-1] not in _OWNED
+    return kind_of(name[:-1]) if name.lower().endswith("s") and not is_count else None
 
 
 def looks_secret(option: str, value: str) -> bool:
@@ -302,26 +334,43 @@ def is_identifier(segment: bytes) -> bool:
     """Return whether a path's segment looks like a key or a session id: a UUID, or at least 32 letters and digits.
 
     Services put them there (`/mcp/s/KEY/sse`, `/messages/UUID`), and whoever knows the address has access.
+    Base64 may have its signs and its padding. Letters of one case are random if digits are all over them.
     """
-    bare = segment.replace(b"-", b"").replace(b"_", b"")
-    if len(bare) < _ID_BYTES or not bare.isalnum():
+    bare = segment.rstrip(b"=").translate(None, b"-_+")
+    if len(bare) < _SHORTEST_RANDOM or not bare.isalnum():
         return False
-    if not bare.lower().strip(b"0123456789abcdef"):
+    is_long = len(bare) >= _ID_BYTES
+    if is_long and not bare.lower().strip(b"0123456789abcdef"):
         return True
-    return any(48 <= letter <= 57 for letter in bare) and not bare.islower() and not bare.isupper()
+    if not any(48 <= letter <= 57 for letter in bare):
+        return False
+    is_mixed = not bare.islower() and not bare.isupper()
+    marks = segment.translate(_MARKS)
+    is_random = (marks.count(b"a0") + marks.count(b"0a")) * _LETTERS_A_TURN >= len(bare)
+    return (is_long and is_mixed) or ((is_long or is_mixed) and is_random)
 
 
 def _is_member(squashed: str) -> bool:
     return squashed in _MEMBERS or squashed.removesuffix("s").endswith(_MEMBER_ENDS)
 
 
-def _ends_in_key(name: str) -> bool:
-    """Return whether a name means a key of something, as `OPENAI_KEY`, `x-functions-key`, `mapKey`; a plain `key` may be anything."""
-    return name.lower().endswith(("_key", "-key")) or (name.endswith("Key") and name != "Key")
-
-
 def _words(text: str) -> list[str]:
     return "".join(letter if letter.isalnum() else " " for letter in text.lower()).split()
+
+
+def words_of(name: str) -> list[str]:
+    """Return the words of a name, in small letters: `openAIKey`, `db-password`, `SMTP_PASS`.
+
+    >>> words_of("openAIKey")
+    ['open', 'ai', 'key']
+    """
+    following = f"{name[1:]} "
+    ends = (
+        (letter.islower() and next_letter.isupper())
+        or (letter.isupper() and next_letter.isupper() and after.islower() and after != "s")
+        for letter, next_letter, after in zip(name, following, f"{following[1:]} ", strict=False)
+    )
+    return _words("".join(letter + " " * end for letter, end in zip(name, ends, strict=False)))
 
 
 def _bare(word: str) -> str:

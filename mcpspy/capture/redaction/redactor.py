@@ -10,7 +10,7 @@ Nothing is imported before there is something to redact: this is on the tap's st
 from __future__ import annotations
 
 from ...records import PSEUDONYM_DIGITS, PSEUDONYM_PREFIX
-from .arguments import BLANKS, is_option, password_starts
+from .arguments import BLANKS, CONTAINERS, FIELDS, SHELL_TEXTS, follows_name, is_option, password_starts
 from .names import LOOKS, SCHEMES, SECRET_PREFIX_BYTES, SECRET_PREFIXES, kind_of, kind_of_field, kind_of_option, looks_secret
 
 TYPE_CHECKING = False
@@ -52,15 +52,23 @@ class Redactor:
         redacted: list[str] = []
         announced: Announced = None
         starts = password_starts(arguments)
+        names_variables = not any(argument.rpartition("/")[2] in CONTAINERS for argument in arguments)
         for at, argument in enumerate(arguments):
-            if at in starts:
+            if at > 1 and names_variables and follows_name(arguments[at - 2], arguments[at - 1], argument):
+                is_scheme = _is_scheme(argument)
+                redacted.append(argument if is_scheme else self._credential(argument))
+                announced = "credential" if is_scheme else None
+            elif at and arguments[at - 1] in SHELL_TEXTS and " " in argument.strip():
+                redacted.append(self._shell(argument))
+            elif at in starts:
                 redacted.append(argument[: starts[at]] + self._value(argument[starts[at] :]))
                 announced = None
             elif argument in BLANKS:
                 redacted.append(argument)
             elif announced is None or is_option(argument):
                 redacted.append(self._argument(argument))
-                announced = _announced(argument)
+                is_value = at > 1 and arguments[at - 2] in FIELDS and ":" not in arguments[at - 1]
+                announced = None if is_value else _announced(argument)
             elif announced == "credential" and _is_scheme(argument):
                 redacted.append(argument)
             elif announced in LOOKS and not looks_secret(announced, argument.strip("'\"")):
@@ -142,7 +150,7 @@ class Redactor:
         if text.startswith("-") and equals and not nested:
             return f"{name}={self._argument(value, nested=True)}"
         if " " in text.strip():
-            return " ".join(self.argv(text.replace("\n", " \n ").split(" "))).replace(" \n ", "\n")
+            return self._shell(text)
         if "=" in text and not ("://" in text and "?" in text):
             for sign in ";,&":  # a connection string, several variables, a query
                 first, *more = text.split(sign)
@@ -152,9 +160,15 @@ class Redactor:
                     return sign.join(self._argument(part, nested=True) for part in (first, *more))
         return self.url(text) if "?" in text or "://" in text else text
 
+    def _shell(self, text: str) -> str:
+        """Redact the text of a shell."""
+        return " ".join(self.argv(text.replace("\n", " \n ").split(" "))).replace(" \n ", "\n")
+
     def _value(self, text: str) -> str:
         """Return the pseudonym of `text`, whose quotes (in the text of a shell) are no part of the secret."""
         bare = text.strip("'\" ")
+        if text[:1] in ("'", '"'):  # in the text of a shell, a sign may follow the quote
+            bare = bare.partition(text[0])[0]
         if not bare:
             return text
         from .spans import is_placeholder

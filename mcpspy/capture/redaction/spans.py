@@ -112,10 +112,9 @@ def _stripped(data: bytes, start: int, end: int) -> tuple[int, int]:
 
 def _credential_spans(data: bytes, start: int, end: int, kind: Kind) -> Iterator[Span]:
     """Yield the value without its scheme: a token is the same in `Authorization: Bearer` and in the body that granted it."""
-    blank = data.find(b" ", start, end)
-    if blank >= 0 and data[start:blank].strip(b"'\"").lower().decode("latin-1") in SCHEMES:
-        scheme = data[start:blank].lower()
-        start, end = _stripped(data, blank, end)
+    scheme = (data[start:end].split(None, 1) or [b""])[0].lower()
+    if len(scheme) < end - start and scheme.strip(b"'\"").decode("latin-1") in SCHEMES:
+        start, end = _stripped(data, start + len(scheme), end)
         if data[start:end].lower().startswith(scheme + b" "):  # `Bearer Bearer …`, a common mistake that should show
             start, end = _stripped(data, start + len(scheme), end)
     if start < end and not is_placeholder(data[start:end]):
@@ -144,10 +143,16 @@ def endpoint_spans(data: bytes) -> Iterator[Span]:
     lines = list(_event_lines(data))
     if not any(data[start:end].removeprefix(_BOM).replace(b" ", b"") == b"event:endpoint" for start, end in lines):
         return
-    for start, end in lines:
-        if data.startswith(b"data:", start):
-            first, last = _stripped(data, start + len(b"data:"), end)
-            yield from (text_spans if data.startswith(b"{", first) else url_spans)(data, first, last)
+    values = [_stripped(data, start + len(b"data:"), end) for start, end in lines if data.startswith(b"data:", start)]
+    address = b"".join(data[start:end] for start, end in values)  # readers of URLs leave out ends of lines
+    spans = text_spans if address.startswith(b"{") else url_spans
+    for begin, finish, kind, secret in spans(address, 0, len(address)):
+        at = 0
+        for start, end in values:
+            first, last = max(begin - at, 0), min(finish - at, end - start)
+            if first < last:
+                yield start + first, start + last, kind, secret
+            at += end - start
 
 
 def _event_lines(data: bytes) -> Iterator[tuple[int, int]]:
@@ -180,7 +185,9 @@ def url_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
         yield from _userinfo_spans(data, start, slash)
         start = slash if slashes is None else start  # in a request line, a path may begin with two slashes
     for segment in data[start:path_end].split(b"/"):
-        if is_identifier(segment.rpartition(b":")[2]) or is_credential(segment.decode("latin-1")):  # `/bot123:KEY/`
+        if is_identifier(decode_percent(segment.rpartition(b":")[2])) or is_credential(
+            segment.decode("latin-1")
+        ):  # `/bot123:KEY/`
             yield start, start + len(segment), "path", segment
         elif b";" in segment:  # `/x;jsessionid=…`
             name, _, parameters = segment.partition(b";")

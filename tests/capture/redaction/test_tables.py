@@ -120,7 +120,7 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
         ("ApiToken abc123def456", "abc123def456"),
         ("SSWS 00abc123def456", "00abc123def456"),
         ("Bearer: s3cret-Value", "Bearer: s3cret-Value"),
-        ("Bearer\ts3cret-Value", "Bearer\ts3cret-Value"),
+        ("Bearer\ts3cret-Value", "s3cret-Value"),
         ('"Bearer s3cret-Value"', 's3cret-Value"'),
         ("AWS4-HMAC-SHA256 Credential=AK/x, Signature=0f", "Credential=AK/x, Signature=0f"),
         ("hvs.CAESIJ0123456789abcdefgh", "hvs.CAESIJ0123456789abcdefgh"),
