@@ -206,8 +206,7 @@ def _url_of(records: list[Record]) -> str:
 def _with_head(header: Header, text: str, body: str = "", framing: str = "json") -> list[Record]:
     header.tapped = {"transport": "http", "url": "http://127.0.0.1:2/mcp", "listen": "http://127.0.0.1:1"}
     sender, name = (SERVER, "response") if text.startswith("HTTP/") else (CLIENT, "request")
-    ids = {"stream": 1, "transaction": 1, "connection": 1}
-    opened = Open(at_ns=1, sender=sender, name=name, framing=framing, head=text.encode(), **ids)
+    opened = Open(at_ns=1, stream=1, sender=sender, name=name, framing=framing, transaction=1, connection=1, head=text.encode())
     frames = [Frame(1, 2, 2, body.encode())] if body else []
     return [header, opened, *frames, End(at_ns=3, frames=0, bytes=0)]
 
