@@ -15,7 +15,7 @@ from ...platform.descriptors import POLLERR, POLLHUP, POLLIN, POLLOUT, enlarge, 
 from ...platform.signals import name, number
 from ...records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open
 from ...replay.mock.batches import Batches, batch_member
-from ...replay.mock.scheduled_send import LiveServerBytes, UnendedLine, UnframedBytes
+from ...replay.mock.scheduled_send import LiveServerBytes, UnendedLine, UnframedBytes, in_recorded_order
 from ...transcript.decoder import Decoder
 from ...transcript.message import Message
 from ...transcript.model import CaptureInfo, Kind
@@ -238,7 +238,7 @@ class Mock:
         """Send what is due at once, and put off the rest. `records` come before it in the capture."""
         lines = self._batches.cancelled()
         exit: ExitProcess | None = None
-        for send in sends:
+        for send in in_recorded_order(sends) if len(sends) > 1 else sends:
             if self._put_off.must_wait(send):
                 self._put_off.add(send, None, now_ns)
             elif exit is None and self._script.is_due(send):

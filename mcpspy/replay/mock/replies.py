@@ -365,10 +365,26 @@ class _ReplyReader:
             message = copy(message)
             message.kind, message.raw = Kind.MALFORMED, b"[%b]" % message.raw if whole is None else message.batch
         reply = self._reply_around(message)
+        if row is None:
+            reply = self._reply_before_answer(message, reply)
         is_over = reply.exchange is not None and reply.exchange.row not in self._waiting and not self._is_in(message, reply)
         is_noise = message.kind is Kind.MALFORMED and not self._is_http
         is_once = is_over or is_noise or (message.method or "").endswith(LIST_CHANGED)
         reply.steps.append(SendMessage(message, row, once=is_once))
+
+    def _reply_before_answer(self, message: Message, current: RecordedReply) -> RecordedReply:
+        """Find the reply in whose answer the client sees that this came before it: of the requests that wait, the first answered.
+
+        After an answer a message stays with the `current` reply: it may be about that. So does an answer to a line that is none.
+        """
+        exchange = current.exchange
+        is_about = message.kind in (Kind.RESULT, Kind.ERROR) if exchange is None else exchange.row not in self._waiting
+        if is_about or self._is_in(message, current):
+            return current
+        client = owner(message.capture, self._capture.transaction_of(message.stream))
+        requests = [request for request in self._waiting.values() if owner(request.capture, request.transaction) == client]
+        answered = [(request.response.at_ns, request.row) for request in requests if request.response is not None]
+        return self._replies.of_request[min(answered)[1]] if answered else current
 
     def _is_in(self, message: Message, reply: RecordedReply) -> bool:
         """Return whether a message came in the response to the POST of the request that this replies to."""

@@ -96,3 +96,14 @@ class ScheduledSend:
         self.miss = miss
         self.exit = exit
         self.cancels = state.cancels
+
+
+def in_recorded_order(sends: list[ScheduledSend]) -> list[ScheduledSend]:
+    """Sort what follows several messages as it was recorded. What was not recorded stays behind what it follows."""
+    at_ns = 0
+    times: list[int] = []
+    for send in sends:
+        recorded = send.step or send.exit
+        at_ns = recorded.at_ns if recorded is not None else at_ns
+        times.append(at_ns)
+    return [sends[index] for index in sorted(range(len(sends)), key=times.__getitem__)]
