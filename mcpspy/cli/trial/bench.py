@@ -30,7 +30,7 @@ from ...transcript.model import Exchange
 from ...transcript.transcribe import transcribe
 from ..filter_option import combined_filter, filter_rows
 from ..transcripts import transcript_of_file
-from .running import MCPSPY, SERVER, URL, run_peer, with_server
+from .running import MCPSPY, QUOTED_SERVER, SERVER, URL, run_peer, with_server
 from .serving import HttpServers
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class TrialBench:
         elif self._options.plays_client:
             judgement = judged_server(transcript, sound_transcript)
         else:
-            judgement = judged_client(transcript, end, sound_end)
+            judgement = judged_client(transcript, end, sound_transcript, sound_end)
         return TrialResult(fault=fault.name, words=fault.words, judgement=judgement, end=end, captures=tuple(paths), log=log)
 
     def _write_intercepts(self, fault: TrialFault, folder: str) -> str:
@@ -184,7 +184,10 @@ class TrialBench:
         """Check that the peer works where nothing is wrong. Raises: TrialError."""
         name = join(self._peer) or str(self._options.url)
         if not transcript.captures:
-            raise TrialError(name, f"it did not start the server that {SERVER} stands for; what it printed is in {log}")
+            is_words = SERVER in self._peer
+            advice = f'; if the client takes a command as one argument, quote it: "{QUOTED_SERVER[0]}"' if is_words else ""
+            reason = f"it did not start the server that {SERVER} stands for{advice}; what it printed is in {log}"
+            raise TrialError(name, reason)
         if not any(exchange.sender == CLIENT for exchange in transcript.exchanges) and self._channel == HTTP:
             raise TrialError(name, f"no request came to the address that {URL} stands for; what it printed is in {log}")
         is_done = end.status in (0, 1) if self._options.plays_client else end.status == 0

@@ -73,8 +73,8 @@ def command(ctx: click.Context, /, **values: Any) -> int:
     for a client that speaks HTTP. The client has to end by itself. With --server, a server is tried instead, with the faults of a
     client.
 
-    The exit status is 0 if nothing hung or crashed, or with --expect if all outcomes are as expected; 1 if not; 4 if the client or
-    server fails without a fault too.
+    The exit status is 0 if nothing hung, crashed, lost every call or never came back, or with --expect if all outcomes are as
+    expected; 1 if not; 4 if the client or server fails without a fault too.
 
     \b
     Examples:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 SERVER: Final = "{server}"
 """The mock's command, in the command of a client."""
 
+QUOTED_SERVER: Final = (f"'{SERVER}'", f'"{SERVER}"')
+"""The same as one argument."""
+
 URL: Final = "{url}"
 """The mock's address, in the command of a client over HTTP."""
 
@@ -36,10 +39,14 @@ POLL_S: Final = 0.02
 
 
 def with_server(client: Sequence[str], server: Sequence[str]) -> list[str]:
-    """Put the server's command into that of a client: as words where `{server}` is a word, else quoted for a shell."""
+    """Put the server's command into that of a client: as words where `{server}` is a word, else quoted for a shell.
+
+    Quotation marks around `{server}`, which a shell did not take away, make it one word.
+    """
     words: list[str] = []
     for word in client:
-        words += server if word == SERVER else [word.replace(SERVER, join(server))]
+        text = SERVER if word in QUOTED_SERVER else word
+        words += server if word == SERVER else [text.replace(SERVER, join(server))]
     return words
 
 

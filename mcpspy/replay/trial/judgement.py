@@ -5,34 +5,51 @@ A client that starts its server again makes a capture for each; they are given t
 
 from __future__ import annotations
 
-from ...records import CLIENT, Exit, Intercept
+from itertools import pairwise
+from typing import Final
+
+from ...records import CLIENT, Exit, Intercept, Note
 from ...transcript.intercepts import ends_channel
+from ...transcript.mcp.methods import OPENINGS, PING
 from ...transcript.message import NOT_REORDERED, mark_words
 from ...transcript.model import HTTP_REDIRECTS, ChannelEvent, Exchange, Message, Outcome, Transcript
 from ..json.canonical import canonical
 from ..mock.content import params_value
 from .outcome import Judgement, PeerEnd, TrialOutcome
 
+PAUSE_NS: Final = 100_000_000
+"""A client that makes its next request sooner did not wait for an answer: it makes several at once."""
 
-def judged_client(transcript: Transcript, end: PeerEnd, sound: PeerEnd) -> Judgement:
-    """Judge a client by the captures of its trial, and by the end of its process, which is compared with that without a fault."""
+MOCK_ERROR: Final = b'"mcpspy mock: '
+"""The beginning of an error of our own, about a request that was never recorded: the client need not have lost that."""
+
+
+def judged_client(transcript: Transcript, end: PeerEnd, sound: Transcript, sound_end: PeerEnd) -> Judgement:
+    """Judge a client by what its server saw, and by the end of its process. Both are compared with those without a fault."""
     hit_ns = _hit_ns(transcript)
     if hit_ns is None:
-        return Judgement(outcome=TrialOutcome.NOT_REACHED, more="" if end.status == sound.status else end.words)
+        return Judgement(outcome=TrialOutcome.NOT_REACHED, more="" if end.status == sound_end.status else end.words)
     restarts = len(transcript.captures) - 1
     more = [f"started the server again{f' {restarts} times' if restarts > 1 else ''}"] if restarts else []
     more += ["began a new session"] if not restarts and _openings(transcript) > 1 else []
-    more += [] if end.status == sound.status else [end.words]
+    more += [] if end.status == sound_end.status else [end.words]
     hit = _hit(transcript, hit_ns)
-    after_ns = None if hit is None or _ends(transcript) else _waited_ns(transcript, hit)
+    first_ns = hit_ns if hit is None else hit.at_ns
+    later = [exchange for exchange in _requests(transcript) if exchange.at_ns >= first_ns and exchange is not hit]
+    usual = _requests(sound)[len(_requests(transcript)) - len(later) :]
+    after_ns = None if hit is None or _ends(transcript) else _waited_ns(transcript, hit, later)
     if end.status is None:
         outcome = TrialOutcome.HUNG
+    elif later and all(map(_is_lost, later)) and not (usual and all(map(_is_lost, usual))):
+        outcome = TrialOutcome.LOST_CALLS
     elif hit is not None and _is_repeated(transcript, hit):
         outcome = TrialOutcome.ASKED_AGAIN
     elif after_ns is not None:
         outcome = TrialOutcome.GAVE_UP
+    elif end.status != sound_end.status:
+        outcome = TrialOutcome.CRASHED
     else:
-        outcome = TrialOutcome.WENT_ON if end.status == sound.status else TrialOutcome.CRASHED
+        outcome = TrialOutcome.NEVER_CAME_BACK if usual and not later else TrialOutcome.WENT_ON
     return Judgement(outcome=outcome, after_ns=after_ns if outcome is TrialOutcome.GAVE_UP else None, more=", ".join(more))
 
 
@@ -41,20 +58,25 @@ def judged_server(transcript: Transcript, sound: Transcript) -> Judgement:
     hit_ns = _hit_ns(transcript)
     if hit_ns is None:
         return Judgement(outcome=TrialOutcome.NOT_REACHED)
-    exit, usual = _exit(transcript), _exit(sound)
-    left_ns = transcript.captures[0].left_ns
-    is_early = exit is not None and (left_ns is None or exit.at_ns < left_ns)
+    exit, usual, is_cut = _exit(transcript), _exit(sound), _ends(transcript)
+    if exit is not None and _is_by_mcpspy(transcript, exit):
+        is_hung = not is_cut or exit.signal == "SIGKILL" or _had_time(transcript, exit, sound)
+        return Judgement(outcome=TrialOutcome.HUNG, more="it did not end with its input") if is_hung else _went_on()
+    if exit is not None and is_cut:
+        is_normal = exit.signal in (None, "SIGPIPE")  # it may have written to a client that is gone
+        return _went_on() if is_normal else Judgement(outcome=TrialOutcome.CRASHED, more=_end_words(exit))
     if exit is not None and _end_words(exit) != (usual and _end_words(usual)):
-        if transcript.captures[0].escalations:
-            return Judgement(outcome=TrialOutcome.HUNG, more="it did not end with its input")
         return Judgement(outcome=TrialOutcome.CRASHED, more=_end_words(exit))
-    if is_early:
+    left_ns = transcript.captures[0].left_ns
+    if exit is not None and (left_ns is None or exit.at_ns < left_ns):
         return Judgement(outcome=TrialOutcome.CRASHED, more="it ended before its input")
     later = [exchange for exchange in transcript.exchanges if exchange.sender == CLIENT and exchange.at_ns > hit_ns]
     silent = [exchange for exchange in later if exchange.response is None and not mark_words(exchange.messages)]
-    hit = _hit(transcript, hit_ns)
     if silent:
         return Judgement(outcome=TrialOutcome.HUNG, more=f"{len(silent)} of {len(later)} later requests had no answer")
+    hit = _hit(transcript, hit_ns)
+    if is_cut or (hit is not None and hit.outcome is _usual_outcome(transcript, hit, sound)):
+        return _went_on()
     if hit is None or hit.response is None:
         status = _refusal(transcript)
         return Judgement(
@@ -62,7 +84,46 @@ def judged_server(transcript: Transcript, sound: Transcript) -> Judgement:
         )
     if hit.outcome in (Outcome.ERROR, Outcome.TOOL_ERROR):
         return Judgement(outcome=TrialOutcome.REFUSED, more=hit.outcome.value)
+    return _went_on()
+
+
+def _went_on() -> Judgement:
     return Judgement(outcome=TrialOutcome.WENT_ON)
+
+
+def _is_by_mcpspy(transcript: Transcript, exit: Exit) -> bool:
+    """Return whether a signal that mcpspy sent, or passed on from the replay, ended the server."""
+    records = (row.record for row in transcript.rows if isinstance(row, ChannelEvent))
+    notes = (record for record in records if isinstance(record, Note) and record.topic in ("signal", "escalation"))
+    return exit.signal is not None and any(exit.signal in note.text for note in notes)
+
+
+def _had_time(transcript: Transcript, exit: Exit, sound: Transcript) -> bool:
+    """Return whether a server that had begun to answer got twice the time in which it ends without a fault."""
+    usual, left_ns, hit_ns = _exit(sound), sound.captures[0].left_ns, _hit_ns(transcript)
+    if usual is None or left_ns is None or hit_ns is None or not any(exchange.response for exchange in transcript.exchanges):
+        return False
+    return exit.at_ns - hit_ns > 2 * (usual.at_ns - left_ns)
+
+
+def _usual_outcome(transcript: Transcript, hit: Exchange, sound: Transcript) -> Outcome | None:
+    """Return the outcome without the fault of the request that it hit."""
+    requests, usual = _requests(transcript), _requests(sound)
+    position = requests.index(hit) if hit in requests else len(usual)
+    return usual[position].outcome if position < len(usual) else None
+
+
+def _requests(transcript: Transcript) -> list[Exchange]:
+    """List the requests of the client but for those that open a session or keep it alive."""
+    own = (exchange for exchange in transcript.exchanges if exchange.sender == CLIENT)
+    return [exchange for exchange in own if exchange.method not in (*OPENINGS, PING)]
+
+
+def _is_lost(request: Exchange) -> bool:
+    """Return whether a request brought neither a result nor an error of a tool."""
+    if request.response is None:
+        return True
+    return request.outcome is Outcome.ERROR and MOCK_ERROR not in request.response.raw
 
 
 def _refusal(transcript: Transcript) -> int:
@@ -100,15 +161,42 @@ def _hit(transcript: Transcript, hit_ns: int) -> Exchange | None:
     return next((exchange for exchange in marked if exchange.at_ns <= hit_ns), None)
 
 
-def _waited_ns(transcript: Transcript, hit: Exchange) -> int | None:
-    """Return how long a client waited for an answer that it then gave up; None if it got one."""
-    if hit.given_up_ns is not None:
-        return hit.given_up_ns - hit.at_ns
-    if hit.response is not None or (hit.transaction is not None and hit.transaction.status):
+def _waited_ns(transcript: Transcript, hit: Exchange, later: list[Exchange]) -> int | None:
+    """Return how long a client waited for an answer that it then gave up; None if it waited until it got one.
+
+    It gave up when it said so, left, or made the next request, which without the fault comes after an answer.
+    """
+    if hit.response is None and hit.transaction is not None and hit.transaction.status >= HTTP_REDIRECTS:
         return None
     info = transcript.captures[hit.capture]
-    end_ns = info.last_ns if info.left_ns is None else info.left_ns
-    return max(end_ns + info.shift_ns - hit.at_ns, 0)
+    left_ns = info.last_ns if info.left_ns is None else info.left_ns
+    received_ns = _received_ns(transcript, hit)
+    ends_ns = [left_ns + info.shift_ns] if hit.transaction is None or received_ns is None else []
+    ends_ns += [] if hit.given_up_ns is None else [hit.given_up_ns]
+    ends_ns += [] if hit.transaction is None or hit.transaction.ended_by != CLIENT else [hit.transaction.ended_ns or 0]
+    moved_on_ns = _moved_on_ns(hit, received_ns, later)
+    ends_ns += [] if moved_on_ns is None else [moved_on_ns]
+    end_ns = min(ends_ns, default=None)
+    return None if end_ns is None or (received_ns is not None and received_ns <= end_ns) else max(end_ns - hit.at_ns, 0)
+
+
+def _received_ns(transcript: Transcript, hit: Exchange) -> int | None:
+    """Return when the client got the answer, or would have got one that was delayed; None if there was none."""
+    if hit.response is None:
+        return None
+    delays = (row.record for row in transcript.rows if isinstance(row, ChannelEvent) and row.capture == hit.capture)
+    shift_ns = transcript.captures[hit.capture].shift_ns
+    until_ns = [record.until_ns + shift_ns for record in delays if isinstance(record, Intercept) and record.until_ns]
+    return max(hit.response.at_ns, *until_ns) if until_ns else hit.response.at_ns
+
+
+def _moved_on_ns(hit: Exchange, received_ns: int | None, later: list[Exchange]) -> int | None:
+    """Return when a client made the next request after a pause, with no answer to any before it; None if it did not."""
+    answered_ns = [received_ns] if received_ns is not None else []
+    answered_ns += [request.response.at_ns for request in later if request.response is not None]
+    until_ns = min(answered_ns, default=None)
+    moments = [hit.at_ns, *(request.at_ns for request in later if until_ns is None or request.at_ns < until_ns)]
+    return next((end for begin, end in pairwise(moments) if end - begin > PAUSE_NS), None)
 
 
 def _is_repeated(transcript: Transcript, hit: Exchange) -> bool:

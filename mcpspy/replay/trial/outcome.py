@@ -20,15 +20,19 @@ class TrialOutcome(StrEnum):
     """A server answered with an error, and went on."""
     NO_ANSWER = "no answer"
     """A server did not answer the request, and went on."""
+    LOST_CALLS = "lost every call"
+    """A client went on, and every later call failed."""
+    NEVER_CAME_BACK = "never came back"
+    """A client made none of the later calls that it makes without the fault."""
     HUNG = "hung"
     """It had to be ended."""
     CRASHED = "crashed"
-    """Its process ended in another way than without the fault."""
+    """Its process ended by itself, in another way than without the fault."""
     NOT_REACHED = "not reached"
     """Nothing came that the fault could hit."""
 
 
-BAD: Final = (TrialOutcome.HUNG, TrialOutcome.CRASHED)
+BAD: Final = (TrialOutcome.LOST_CALLS, TrialOutcome.NEVER_CAME_BACK, TrialOutcome.HUNG, TrialOutcome.CRASHED)
 """The outcomes that fail a trial, unless others are expected."""
 
 

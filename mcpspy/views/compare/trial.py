@@ -15,7 +15,7 @@ from ..text.units import counted, duration
 
 _STYLES: Final = {
     TrialOutcome.WENT_ON: "good", TrialOutcome.ASKED_AGAIN: "good", TrialOutcome.REFUSED: "good", TrialOutcome.NOT_REACHED: "dim",
-    TrialOutcome.HUNG: "bad", TrialOutcome.CRASHED: "bad",
+    TrialOutcome.HUNG: "bad", TrialOutcome.CRASHED: "bad", TrialOutcome.LOST_CALLS: "bad", TrialOutcome.NEVER_CAME_BACK: "bad",
 }  # fmt: skip
 
 

@@ -44,7 +44,7 @@ def test_an_official_client_is_tried_with_the_faults_that_only_http_has(visit: s
     trials = tried(visit, GREETER, "--patience", "40", "--captures", str(kept), *only(*names), status=1)
     assert outcomes(trials) == {
         "none": "went on", "disconnect": "crashed", "broken-answer": "went on", "status-500": "went on", "status-429": "went on",
-        "expired-session": "went on",
+        "expired-session": "lost every call",
     }  # fmt: skip
     printed = logs(trials)
     assert {name for name, line in printed.items() if line == "Ben Hello, Ben"} == set(names) - {

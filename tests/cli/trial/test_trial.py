@@ -226,6 +226,18 @@ def test_a_wrong_command_line_says_what_to_write(visit: str, words: list[str], s
     assert sentence in done.stderr
 
 
+def test_a_client_that_takes_a_command_as_one_argument_gets_it_quoted(visit: str, tmp_path: Path) -> None:
+    patient = client(tmp_path)
+    (tmp_path / "one.py").write_text(
+        "import os, shlex, sys\nos.execv(sys.argv[1], [*sys.argv[1:4], *shlex.split(sys.argv[4])])"
+    )
+    one = [sys.executable, str(tmp_path / "one.py"), *patient[:-1]]
+    for quoted in ("'{server}'", '"{server}"'):
+        assert outcomes(tried(visit, [*one, quoted], *only("noise"), status=0))["noise"] == "went on"
+    done = run("trial", visit, "--", "false", "{server}")
+    assert "if the client takes a command as one argument, quote it: \"'{server}'\"" in done.stderr
+
+
 def test_a_client_that_fails_without_a_fault_is_not_tried(visit: str, tmp_path: Path) -> None:
     failing = ["sh", "-c", f"{sys.executable} {client(tmp_path)[1]} 0 0 {{server}}; exit 9"]
     done = run("trial", visit, "--", *failing)

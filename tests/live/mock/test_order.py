@@ -1,8 +1,8 @@
 """The order in which `mcpspy mock` sends: what came before an answer in the capture comes before it, however the client sends.
 
-A session is written as words: `>1` is a request and `<1` its answer, `<+1` progress of it, `<log` a notification, `<banner` a line that
-is no message, `<ask` a request of the server, which the client never answers, `>note` a notification of the client, `>odd` a line
-of the client that is no message, `<odd` the error about that, `>.` the end of the client's input.
+A session is written as words: `>1` is a request and `<1` its answer, `<+1` progress of it, `<log` a notification, `<banner` a line
+that is no message, `<ask` a request of the server, which the client never answers, `>note` a notification of the client, `>odd` a
+line of the client that is no message, `<odd` the error about that, `>.` the end of the client's input.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ ONE_BY_ONE = [
 def test_a_client_that_waits_for_each_answer_gets_before_it_what_came_before_it(
     words: str, expected: str, tmp_path: Path
 ) -> None:
-    sent = []
+    sent: list[str] = []
     with Mocking(written(tmp_path / "order.mcpspy", recorded(words).records)) as mock:
         assert mock.process.stdout is not None
         for word in words.split():
