@@ -100,7 +100,7 @@ def _put_in_force(controller: Controller, requests: Sequence[dict[str, Any]], *,
     """Add intercepts to a tap, and stay with them unless they are kept."""
     for request in requests:
         answer = controller.ask("intercept", **request)
-        say(f"Intercept {answer['id']} is in force: {safe_text(request['text'])}")
+        say(f"Intercept {safe_text(str(answer['id']))} is in force: {safe_text(request['text'])}")
     if requests and keep:
         controller.ask("keep")
     elif requests:
@@ -117,8 +117,8 @@ def _restart(controller: Controller, tap: RunningTap, *, stops_first: bool) -> i
         time.sleep(_LOOK_S)
         state = controller.ask("status")["restart"]
     controller.close()
-    say(safe_text(state["text"]).capitalize() + ".")
-    for line in state.get("log", "").splitlines():
+    say(safe_text(str(state["text"])).capitalize() + ".")
+    for line in str(state.get("log", "")).splitlines():
         say(f"  {safe_text(line)}")
     return 1 if state["state"] == "failed" else 0
 
@@ -228,5 +228,6 @@ def _list(taps: Sequence[RunningTap], *, as_json: bool) -> None:
             click.echo(f"  {id}  {safe_text(intercept['text'])}  by {safe_text(intercept['by'])}")
         for held in tap.status["held"]:
             click.echo(
-                f"  held {held['id']}, {held['held_ns'] / 1e9:.1f} s, of the {held['sender']}: {safe_text(held['payload'][:200])}"
+                f"  held {held['id']}, {held['held_ns'] / 1e9:.1f} s, "
+                f"of the {safe_text(held['sender'])}: {safe_text(held['payload'][:200])}"
             )

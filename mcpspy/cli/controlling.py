@@ -20,7 +20,7 @@ from ..live.stdio.intercepting import InterceptingTap, give_back, take_over
 from ..live.stdio.restartable import RestartableTap
 from ..live.stdio.restarts import Restarts
 from ..live.waiting_messages import HeldMessage
-from ..platform.control_sockets import accept, own_user
+from ..platform.control_sockets import MAX_CONTROLLERS, accept, own_user
 from ..platform.descriptors import POLLIN, POLLOUT
 from ..records import CLIENT, SERVER, Note
 from .call.injected import CallRefusedError, InjectedCalls
@@ -177,6 +177,7 @@ class ControlPoint:
             return  # it has gone again
         if user != own_user():
             self.note(f"a process of user {user} was refused at the control socket")
+        if user != own_user() or len(self._connections) >= MAX_CONTROLLERS:
             connection.close()
             return
         self._last_name += 1
@@ -413,6 +414,8 @@ class _Controller:
             answer = {"ok": False, "error": "a request is one line of JSON"}
         except _RefusedError as error:
             answer = {"ok": False, "error": str(error)}
+        except Exception as error:  # noqa: BLE001  # whatever a controller asks for, the messages pass
+            answer = {"ok": False, "error": f"this request makes no sense ({type(error).__name__})"}
         self._write(answer)
 
     def tell(self, event: dict[str, Any]) -> None:

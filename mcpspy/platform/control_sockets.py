@@ -1,5 +1,7 @@
 """UNIX sockets that only programs of the same user may use: for the control of a tap. Not on Windows.
 
+They are in a folder that is this user's alone. One that is a link, or that others may use, is not used.
+
 This is on the tap's start-up path, so `socket` is not imported, but the part of it that is written in C.
 """
 
@@ -7,7 +9,11 @@ from __future__ import annotations
 
 import _socket
 import os
+import stat
 import sys
+from errno import EPERM
+
+from .files import NOFOLLOW, OTHERS, belongs_to_us
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +22,7 @@ if TYPE_CHECKING:
 AVAILABLE = hasattr(_socket, "AF_UNIX") and hasattr(os, "geteuid")
 
 MAX_CONTROLLERS = 16
-"""More connections wait until one of them ends."""
+"""More connections to a tap are closed at once."""
 
 _SOL_LOCAL = 0
 _LOCAL_PEERCRED = 1
@@ -26,12 +32,11 @@ _UCRED_BYTES = 12
 
 def listen(folder: str, name: str) -> Socket:
     """Make a socket that others connect to, 0600 in a folder that is 0700. Raises: OSError."""
+    os.makedirs(os.path.dirname(folder), 0o700, exist_ok=True)
     try:
-        os.makedirs(folder, 0o700)
+        os.mkdir(folder, 0o700)
     except FileExistsError:
-        if os.lstat(folder).st_uid != os.geteuid():
-            raise
-        os.chmod(folder, 0o700)
+        os.close(_opened(folder, makes_private=True))
     listener = _new()
     unready = os.path.join(folder, f"{name}.new")
     _with_short_path(folder, f"{name}.new", listener.bind)
@@ -55,15 +60,49 @@ def accept(listener: Socket) -> tuple[Socket, int, int]:
 
 
 def connect(folder: str, name: str, timeout_s: float) -> Socket:
-    """Connect to a tap. Raises: OSError: if none listens there."""
+    """Connect to a tap. Raises: OSError: if none of our user listens there."""
+    fd = _opened(folder)
+    try:
+        facts = os.stat(name, dir_fd=fd, follow_symlinks=False)
+    finally:
+        os.close(fd)
+    if not stat.S_ISSOCK(facts.st_mode) or not belongs_to_us(facts):
+        raise PermissionError(EPERM, "it is no socket of ours", name)
     connected = _new()
     connected.settimeout(timeout_s)
     try:
         _with_short_path(folder, name, connected.connect)
+        if _peer(connected)[0] != own_user():
+            raise PermissionError(EPERM, "a process of another user listens there", name)
     except OSError:
         connected.close()
         raise
     return connected
+
+
+def names(folder: str) -> list[str]:
+    """List what is in the folder; nothing if there is none. Raises: OSError: if the folder is not this user's alone."""
+    try:
+        fd = _opened(folder)
+    except FileNotFoundError:
+        return []
+    try:
+        return os.listdir(fd)
+    finally:
+        os.close(fd)
+
+
+def _opened(folder: str, *, makes_private: bool = False) -> int:
+    """Open the folder of sockets. Raises: OSError: if it is a link, belongs to another user, or may be used by others."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | NOFOLLOW)
+    facts = os.fstat(fd)
+    is_ours = belongs_to_us(facts)
+    if is_ours and makes_private:
+        os.fchmod(fd, 0o700)
+    elif not is_ours or facts.st_mode & OTHERS:
+        os.close(fd)
+        raise PermissionError(EPERM, "others may use it", folder)
+    return fd
 
 
 def _new(fd: int | None = None) -> Socket:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from mcpspy.platform.control_sockets import MAX_CONTROLLERS
 from mcpspy.records import Intercept, Note
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.transcribe import transcribe
@@ -48,6 +49,12 @@ class Controller:
     def ask(self, **request: Any) -> dict[str, Any]:
         self._socket.sendall(json.dumps(request).encode() + b"\n")
         return dict(json.loads(self._lines.readline()))
+
+    def raw(self, line: bytes) -> dict[str, Any]:
+        self._socket.sendall(line + b"\n")
+        while "event" in (answer := dict(json.loads(self._lines.readline()))):
+            pass
+        return answer
 
     def leave(self) -> None:
         self._lines.close()
@@ -200,6 +207,91 @@ def test_the_verb_lists_adds_and_removes(home: Path) -> None:
         assert run("weather", "--remove", "1").returncode == 0
         assert answered(client, 2) is None
         assert run("sunshine").returncode == 2
+        client.close(client.stdin)
+        client.wait()
+
+
+NO_IDS: list[Any] = [[], {}, None, "1", 1e300, -1]
+NO_INTERCEPTS: list[Any] = [None, 7, [], "", "\ud800", "x" * 100_000, "(" * 20_000, "tool:x => hold 9e9s"]
+NO_ANSWERS: list[Any] = [None, [], {"f": 7}, {"f": "\ud800"}]
+NO_PAYLOADS: list[Any] = [None, 7, "", "{", "[]", "7", '{"id":1}', "\ud800", "[" * 100_000]
+NO_MESSAGES: list[Any] = [None, 7, "ab", {"a": 1}, [["client"]], [["client", 7]]]
+ODD_REQUESTS: list[Any] = [
+    *([], 7, None, "status", {}, {"do": None}, {"do": []}, {"do": {"do": "status"}}),
+    *({"do": what, "id": id} for what in ("remove", "release", "drop", "edit", "cancel") for id in NO_IDS),
+    *({"do": "intercept", "text": text} for text in NO_INTERCEPTS),
+    *({"do": "intercept", "text": "tool:x => respond f", "answers": answers} for answers in NO_ANSWERS),
+    *({"do": "send", "payload": payload} for payload in NO_PAYLOADS),
+    *({"do": "restart", "messages": messages} for messages in NO_MESSAGES),
+    {"do": "send", "payload": call(1).decode().strip(), "session": [], "target": {}, "fields": 7},
+]
+
+
+def test_no_request_that_makes_no_sense_costs_a_message(home: Path) -> None:
+    with Client(SERVER_COMMAND) as client:
+        controller = Controller(socket_in(home))
+        for number, request in enumerate(ODD_REQUESTS):
+            answer = controller.raw(json.dumps(request).encode())
+            assert isinstance(answer["ok"], bool), request
+            if not number % 10:
+                assert answered(client, number) is None
+        for junk in (b"", b"\x00", b"\xff" * 100, b'{"do":', b"[" * 100_000, b"{}{}"):
+            assert controller.raw(junk)["ok"] is False
+        controller.leave()
+        assert answered(client, 1_000) is None
+        client.close(client.stdin)
+        assert client.rest() == b""
+        assert client.wait() == 0
+
+
+def test_so_many_controllers_and_no_more_are_served(home: Path) -> None:
+    with Client(SERVER_COMMAND) as client:
+        path = socket_in(home)
+        controllers = [Controller(path) for _ in range(MAX_CONTROLLERS)]
+        assert all(controller.ask(do="status")["ok"] for controller in controllers)
+        with socket.socket(socket.AF_UNIX) as another:
+            another.settimeout(DEADLINE_S)
+            another.connect(str(path))
+            assert another.recv(1) == b""
+        controllers.pop().leave()
+        eventually(lambda: "weather" in run().stdout or "pid" in run().stdout, "room for another")
+        for controller in controllers:
+            controller.leave()
+        assert answered(client, 1) is None
+        client.close(client.stdin)
+        client.wait()
+
+
+@pytest.mark.parametrize("what", ["missing", "open to others", "a link", "a dangling link", "a file"])
+def test_the_folder_of_sockets_is_private_or_there_is_no_socket(home: Path, tmp_path: Path, what: str) -> None:
+    live, elsewhere = home / "live", tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o755)
+    match what:
+        case "open to others":
+            live.mkdir()
+            live.chmod(0o777)
+        case "a link":
+            live.symlink_to(elsewhere)
+        case "a dangling link":
+            live.symlink_to(tmp_path / "nothing")
+        case "a file":
+            live.write_text("mine")
+    with Client(SERVER_COMMAND) as client:
+        assert answered(client, 1) is None
+        if what in ("missing", "open to others"):
+            socket_in(home)
+            assert stat.S_IMODE(live.lstat().st_mode) == 0o700
+        client.close(client.stdin)
+        assert client.wait() == 0
+    assert (stat.S_IMODE(elsewhere.stat().st_mode), os.listdir(elsewhere)) == (0o755, [])
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_home_that_is_made_for_a_socket_alone_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCPSPY_HOME", str(tmp_path / "new" / "home"))
+    with Client(SERVER_COMMAND, "--capture", str(tmp_path / "x.mcpspy"), "--redact", "none") as client:
+        socket_in(tmp_path / "new" / "home")
+        assert stat.S_IMODE((tmp_path / "new" / "home").stat().st_mode) == 0o700
         client.close(client.stdin)
         client.wait()
 
