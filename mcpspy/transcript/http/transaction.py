@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from ...records import CLIENT, SERVER, Close, Frame, Note, Open
+from ...records import CLIENT, MCPSPY, SERVER, Close, Frame, Note, Open
 from .head import EVENT_STREAM, Head, read_head
 
 MAX_INJECTED_BYTES: Final = 500
@@ -203,7 +203,7 @@ class Transaction(msgspec.Struct, eq=False, gc=False):
     def ended_ns(self) -> int | None:
         """The end of its response, or of the connection before there was one; None while it goes on.
 
-        A client that closed its half of the connection, and refused what came later, had left when it closed it.
+        A client that closed its half of the connection, and took nothing that came later, had left when it closed it.
         """
         ended_ns = self.left_ns if self.response is None else self.response.closed_ns
         if ended_ns is not None and self.half_closed_ns is not None and self.ended_by == CLIENT:
@@ -212,10 +212,17 @@ class Transaction(msgspec.Struct, eq=False, gc=False):
 
     @property
     def ended_by(self) -> str:
-        """`client`, `server` or `mcpspy`, whichever ended it; empty while it goes on."""
-        if self.response is None:
-            return self.left_by
-        return "" if self.response.close is None else self.response.close.by
+        """`client`, `server` or `mcpspy`, whichever ended it first; empty while it goes on."""
+        response = self.response
+        by = self.left_by if response is None else "" if response.close is None else response.close.by
+        if by == MCPSPY and self.half_closed_ns is not None and not self._came_later(self.half_closed_ns):
+            return CLIENT
+        return by
+
+    def _came_later(self, left_ns: int) -> bool:
+        """Return whether bytes of the response came after that. Half an event is recorded when its stream ends."""
+        response = self.response
+        return response is not None and left_ns < (response.last_ns or 0) < (response.closed_ns or 0)
 
     @property
     def duration_ns(self) -> int | None:

@@ -88,7 +88,7 @@ def _response(transaction: Transaction) -> dict[str, Any]:
     response = transaction.response
     if response is None:  # browsers write a failed request like this
         nothing = {"size": 0, "mimeType": "x-unknown"}
-        error = f"connection closed by {transaction.left_by}" if transaction.left_by else "no response"
+        error = f"connection closed by {transaction.ended_by}" if transaction.left_by else "no response"
         return {
             "status": 0, "statusText": "", "httpVersion": "", "cookies": [], "headers": [], "content": nothing, "redirectURL": "",
             "headersSize": _UNKNOWN, "bodySize": _UNKNOWN, "_error": error,

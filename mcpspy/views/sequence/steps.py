@@ -233,7 +233,7 @@ class Steps:
             return _last_number(carried), carried.ended_ns, transaction_phrase(carried).detail
         if carried.is_stream and carried.scope.kind is ScopeKind.SESSION:
             return row.request.number, self._last_ns(row), ""  # another stream could still have brought it
-        words = ended_words(carried.response) if carried.is_stream else status_words(carried)
+        words = ended_words(carried) if carried.is_stream else status_words(carried)
         return _last_number(carried), carried.ended_ns, words
 
     def _pending(self, row: Exchange | Transaction, at: str, phrase: Phrase) -> Aside:
@@ -401,7 +401,7 @@ class Steps:
         elif row.ended_ns is None:
             yield number, self._pending(row, server, phrase)
         else:
-            is_left = row.left_by == CLIENT
+            is_left = row.ended_by == CLIENT
             start, end = (client, server) if is_left else (server, client)
             kind = ArrowKind.CANCELLATION if is_left else ArrowKind.LOST
             text = f"{row.row} {_sentence(phrase)}"
@@ -411,13 +411,13 @@ class Steps:
     def _disconnected(self, row: Transaction, response: Stream, close: Close, client: str, server: str) -> Arrow:
         """Draw the end of a long stream: the side that ended it, and what the stream carried."""
         again = f", {len(row.redelivered)} redelivered" if row.redelivered else ""
-        is_left = close.by == CLIENT
+        is_left = row.ended_by == CLIENT
         is_well = is_left or close.how == "eof"
         start, end = (client, server) if is_left else (server, client)
         kind = ArrowKind.CANCELLATION if is_left else ArrowKind.RESPONSE if is_well else ArrowKind.LOST
         return Arrow(
             at_ns=row.ended_ns or response.at_ns, start=start, end=end, kind=kind, style="dim" if is_well else "warn", row=row.row,
-            text=f"{row.row} {ended_words(response)} after {counted(response.events, 'event')}{again}",
+            text=f"{row.row} {ended_words(row)} after {counted(response.events, 'event')}{again}",
             closes=self._lanes.stream(row),
         )  # fmt: skip
 

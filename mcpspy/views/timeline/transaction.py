@@ -6,7 +6,7 @@ Heads and bodies are not shown here; `http_wire` shows them.
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from ...records import SERVER, Frame
+from ...records import SERVER, Close, Frame
 from ...transcript.http.transaction import Stream, Transaction
 from ...transcript.model import HTTP_REDIRECTS, CaptureInfo, Exchange, Message, UnpairedMessage
 from ..text.escape import one_line, safe_text
@@ -67,15 +67,13 @@ def fact_lines(transaction: Transaction, capture: CaptureInfo, width: int | None
     yield [(numbers, "strong"), (where, "dim")]
     if request is not None:
         words = one_line(f"{transaction.method} {transaction.target}")
-        yield from with_facts([("→ ", ""), (words, "")], list(_facts(request, transaction.at_ns)), width)
+        yield from with_facts([("→ ", ""), (words, "")], list(_facts(request, transaction)), width)
     for note in transaction.notes:
         yield [("· ", "dim"), (one_line(f"{note.topic}: {note.text}"), "dim")]
     if response is not None:
         by = " sent by mcpspy" if response.injected else ""
         words = status_words(transaction) + by
-        yield from with_facts(
-            [("← ", ""), (words, _style(transaction.status))], list(_facts(response, transaction.at_ns)), width
-        )
+        yield from with_facts([("← ", ""), (words, _style(transaction.status))], list(_facts(response, transaction)), width)
     elif transaction.over:
         yield [("← ", ""), (f"no response: {_left_words(transaction)}", "warn")]
 
@@ -132,17 +130,18 @@ def _details(transaction: Transaction, response: Stream) -> Iterator[str]:
         yield counted(response.events, "event")
         if transaction.redelivered:
             yield f"{len(transaction.redelivered)} redelivered"
-        yield "open" if response.close is None else ended_words(response)
+        yield "open" if response.close is None else ended_words(transaction)
     elif text := "" if response.injected else refusal_phrase(transaction):
         yield text
     elif head.media_type and response.body_bytes and not response.injected:
         yield one_line(head.media_type)
     if not transaction.is_stream and response.close is not None and response.close.how != "eof":
-        yield ended_words(response)
+        yield ended_words(transaction)
 
 
-def _facts(stream: Stream, began_ns: int) -> Iterator[str]:
-    """Yield when a stream came, its size, and how it ended."""
+def _facts(stream: Stream, transaction: Transaction) -> Iterator[str]:
+    """Yield when a stream of a transaction came, its size, and how it ended."""
+    began_ns = transaction.at_ns
     if stream.at_ns > began_ns:
         yield f"head after {duration(stream.at_ns - began_ns)}"
     head = stream.head
@@ -157,19 +156,24 @@ def _facts(stream: Stream, began_ns: int) -> Iterator[str]:
         first = f"first byte after {duration(stream.first_ns - began_ns)}, " if stream.first_ns < stream.last_ns else ""
         yield f"{first}last byte after {duration(stream.last_ns - began_ns)}"
     if stream.close is not None and (stream.opened.sender == SERVER or stream.close.how != "eof"):
-        yield ended_words(stream)
+        yield ended_words(transaction) if stream is transaction.response else close_words(stream.close)
 
 
 def _left_words(transaction: Transaction) -> str:
     """Return who closed the connection before the response, or before the end of the request."""
-    return f"{one_line(transaction.left_by)} closed the connection" if transaction.left_by else "the connection was closed"
+    return f"{one_line(transaction.ended_by)} closed the connection" if transaction.left_by else "the connection was closed"
 
 
-def ended_words(stream: Stream) -> str:
-    """Return who ended a stream, and how."""
-    close = stream.close
+def ended_words(transaction: Transaction) -> str:
+    """Return who ended the response to a transaction first, and how."""
+    close = None if transaction.response is None else transaction.response.close
     if close is None:
         return "open"
+    return close_words(close) if transaction.ended_by == close.by else f"disconnected by {transaction.ended_by}"
+
+
+def close_words(close: Close) -> str:
+    """Return who closed a stream, and how."""
     how = {"eof": "closed", "abort": "aborted", "broken": "disconnected"}.get(close.how, one_line(close.how))
     return f"{how} by {one_line(close.by)}"
 

@@ -18,7 +18,7 @@ from ..text.cells import cells, chopped
 from ..text.escape import decoded, one_line, safe_text
 from ..text.line import Line, Piece
 from ..text.units import counted, duration, size
-from .transaction import chunk_words, ended_words, packet_words
+from .transaction import chunk_words, close_words, packet_words
 
 MAX_LINES = 6
 """The most lines of a screen that one line of an event or a body takes."""
@@ -137,7 +137,7 @@ class _StreamEntries:
             self._is_ended = True
             lines = self._decoded_body() if self._compressed else []
             if opened.sender != CLIENT or close.how != "eof":
-                lines.append([(f"{opened.name} {ended_words(stream)}", "dim" if close.how == "eof" else "warn")])
+                lines.append([(f"{opened.name} {close_words(close)}", "dim" if close.how == "eof" else "warn")])
                 lines += [[(f"{name}: {one_line(str(value))}", "dim")] for name, value in close.extra.items()]
             if lines:
                 yield WireEntry(close.number, stream.closed_ns, "·", lines)

@@ -154,6 +154,20 @@ def test_a_client_left_when_it_closed_and_not_when_the_server_wrote_next(begun: 
     assert (transaction.ended_by, transaction.ended_ns) == ("client", noted.at_ns)
 
 
+def test_a_client_left_when_it_closed_and_not_when_mcpspy_was_ended(tmp_path: Path) -> None:
+    path = tmp_path / "x.mcpspy"
+    with between(path) as (upstream, proxy):
+        client, server = asked(upstream, proxy, proxy.request(b"GET /mcp", b"Accept: text/event-stream"))
+        server.head()
+        server.send(EVENTS)
+        assert client.head() == EVENTS
+        client.close()
+        eventually(lambda: "half-closed" in proxy.topics(), "the note that the client has closed its half")
+        proxy.stop()
+    (transaction,) = transcribe(read(path)).captures[0].transactions.values()
+    assert (transaction.ended_by, transaction.ended_ns) == ("client", transaction.half_closed_ns)
+
+
 def test_a_client_that_ends_an_idle_connection_ends_both(tmp_path: Path) -> None:
     with between(tmp_path / "x.mcpspy") as (upstream, proxy):
         client, server = asked(upstream, proxy, proxy.request())

@@ -107,19 +107,18 @@ def _unanswered_by_server(
 def _unanswered_by_client(facts: CaptureFacts, exchange: Exchange, transaction: Transaction) -> Iterator[Hit]:
     """Find requests that the server sent on a stream of events."""
     stream = transaction.response
-    if stream is None or stream.close is None or stream.closed_ns is None:
+    by, ended_ns = transaction.ended_by, transaction.ended_ns
+    if stream is None or ended_ns is None:
         return
-    waited_ns = stream.closed_ns - exchange.at_ns
-    if stream.close.by == SERVER and waited_ns < PATIENCE_NS:
-        yield left_early(exchange, stream.closed_ns, how="closed the stream")
-    elif stream.close.by == SERVER and exchange.method not in FOR_PEOPLE:
-        yield never_answered(
-            facts, exchange, f"the server closed the stream first, after {seconds(waited_ns)}", stream.closed_ns
-        )
-    elif stream.close.by == CLIENT and waited_ns >= _CROSSING_NS:
+    waited_ns = ended_ns - exchange.at_ns
+    if by == SERVER and waited_ns < PATIENCE_NS:
+        yield left_early(exchange, ended_ns, how="closed the stream")
+    elif by == SERVER and exchange.method not in FOR_PEOPLE:
+        yield never_answered(facts, exchange, f"the server closed the stream first, after {seconds(waited_ns)}", ended_ns)
+    elif by == CLIENT and waited_ns >= _CROSSING_NS:
         severity = Severity.NOTE if exchange.method in FOR_PEOPLE else None
         reason = "it closed the stream that the request came on"
-        yield never_answered(facts, exchange, reason, stream.closed_ns, severity=severity)
+        yield never_answered(facts, exchange, reason, ended_ns, severity=severity)
 
 
 def _closed_by_sender(facts: CaptureFacts, exchange: Exchange, closed_ns: int) -> Hit:

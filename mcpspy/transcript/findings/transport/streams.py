@@ -213,11 +213,11 @@ def _unopened(facts: CaptureFacts) -> Iterator[Hit]:
     for transaction in unusual(facts.capture.transactions):
         if transaction.response is not None or not asks_for_stream(transaction) or transaction.request is None:
             continue
-        until_ns = facts.capture.last_ns + facts.capture.shift_ns if transaction.left_ns is None else transaction.left_ns
+        until_ns = facts.capture.last_ns + facts.capture.shift_ns if transaction.ended_ns is None else transaction.ended_ns
         waited_ns = until_ns - transaction.at_ns
         if waited_ns < _SILENCE_NS or transaction.left_by == SERVER or facts.last_hole_ns is not None:
             continue
-        is_given_up = transaction.left_by == CLIENT
+        is_given_up = transaction.ended_by == CLIENT
         if heads_ns is None:
             heads_ns = _heads_ns(facts)
         last = bisect_left(heads_ns, until_ns + (_SILENCE_NS if is_given_up else 0))
