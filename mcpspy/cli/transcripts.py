@@ -190,7 +190,9 @@ def row_of(transcript: Transcript, what: str, number: int) -> Numbered:
     row = transcript.row(number)
     if row is None:
         last = max((other.row for other in transcript.rows if isinstance(other, Numbered)), default=0)
-        raise AddressError(what, f"there is no row {number}; " + (f"the last one is {last}" if last else "there are none yet"))
+        failure = next(filter(None, (info.failed_start for info in transcript.captures)), "")
+        none = f"its server could not be started ({failure})" if failure else "there are none yet"
+        raise AddressError(what, f"there is no row {number}; " + (f"the last one is {last}" if last else none))
     return row
 
 

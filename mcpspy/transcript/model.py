@@ -144,6 +144,13 @@ class CaptureInfo(msgspec.Struct, eq=False):
         """True for a capture of a model API, which carries no JSON-RPC."""
         return self.header is not None and self.header.tapped.get("leg") == "model"
 
+    @property
+    def failed_start(self) -> str:
+        """The reason why its server never served: it could not be started, or failed before it had a message. Else empty."""
+        if self.exit is None or self.messages:
+            return ""
+        return self.exit.error or (f"it ended with code {self.exit.code}" if self.exit.code else "")
+
     def transaction_of(self, stream: int) -> Transaction | None:
         """Return the transaction that a stream belongs to."""
         if not self.transactions:

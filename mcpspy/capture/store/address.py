@@ -13,7 +13,7 @@ from ...errors import AddressError, CaptureError
 from ...lazy_pattern import lazy_pattern
 from ...records import SERVER, Frame, Open
 from ..file.reader import read
-from .catalog import CatalogEntry, Recording, entries, has_message, recordings
+from .catalog import CatalogEntry, Recording, entries, has_failed, is_counted, recordings
 from .folder import EXTENSION, captures_folder
 
 STDIN = "-"
@@ -45,8 +45,8 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 def resolve(what: str = "@") -> Address:
     """Find the captures and rows that `what` names.
 
-    `@` is the newest recording, `@1` the one before it; captures without a message do not count, unless there are no others, nor
-    do those of mocks and replays, which the user did not mean. `@` and digits of its id is any recording.
+    `@` is the newest recording, `@1` the one before it; captures without a message do not count, unless their server failed, or there
+    are no others; nor do those of mocks and replays, which the user did not mean. `@` and digits of its id is any recording.
     A label means its newest capture. The name of an existing file wins over all other meanings. A label
     wins over a folder of the same name.
     Raises: AddressError: says what is wrong and where it was looked for. OSError: if the store cannot be read.
@@ -78,13 +78,13 @@ def rows_alone(what: str) -> tuple[int, int] | None:
 def addresses(grouped: Sequence[Recording]) -> list[str]:
     """Return the address of each recording, the newest first: `@`, `@1`, …; empty for one that they do not count.
 
-    Those are mocks and replays, and recordings without a message, unless no other has any.
+    Those are mocks and replays, and recordings that say nothing, unless no other says anything.
     """
     count = 0
     names = []
     are_own = [not recording.is_played for recording in grouped]
     have_messages = [
-        is_own and any(map(has_message, recording.entries)) for is_own, recording in zip(are_own, grouped, strict=True)
+        is_own and any(map(is_counted, recording.entries)) for is_own, recording in zip(are_own, grouped, strict=True)
     ]
     for counts in have_messages if any(have_messages) else are_own:
         names.append(("@" if not count else f"@{count}") if counts else "")
@@ -144,7 +144,7 @@ def _recording(what: str, back: int, known: list[CatalogEntry]) -> Recording:
         if recording.is_played:
             is_played = True
             continue
-        (counted if any(map(has_message, recording.entries)) else others).append(recording)
+        (counted if any(map(is_counted, recording.entries)) else others).append(recording)
         if len(counted) > back:
             break
     candidates = counted or others
@@ -186,19 +186,19 @@ def _newest(candidates: list[CatalogEntry]) -> CatalogEntry:
 
     Some clients start a server several times at once and end all but one process: those do not hide the one that they keep.
     """
-    newest = next(filter(has_message, candidates), candidates[0])
+    newest = next(filter(is_counted, candidates), candidates[0])
     if not _was_dropped(newest):
         return newest
     siblings = (capture for capture in candidates if capture.parent == newest.parent)
     beside = [capture for capture in siblings if abs(capture.begin_ns - newest.begin_ns) < BESIDE_NS]
     return max(
-        filter(has_message, beside), key=lambda capture: (capture.live, capture.begin_ns + capture.last_ns), default=newest
+        filter(is_counted, beside), key=lambda capture: (capture.live, capture.begin_ns + capture.last_ns), default=newest
     )
 
 
 def _was_dropped(capture: CatalogEntry) -> bool:
     """Return whether the client ended the server by a signal, or within a moment and before the server had said anything."""
-    if capture.live:
+    if capture.live or has_failed(capture):
         return False
     why = "SIGKILL" if capture.end is None else capture.end.why
     if why.startswith("SIG"):

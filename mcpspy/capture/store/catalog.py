@@ -12,6 +12,7 @@ The facts of a capture come from its first line and its last ones, however large
 import os
 import stat
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from zlib import crc32
 
 import msgspec
@@ -19,7 +20,7 @@ from msgspec.structs import replace
 
 from ...errors import CaptureError
 from ...platform.files import read_at
-from ...records import End, Frame, Header, Open
+from ...records import End, Exit, Frame, Header, Open
 from ..file.reader import CHUNK_BYTES, Reader, RecordCounts, read, sound_record
 from .clients import ClientProcess, given_name, noted_clients
 from .folder import EXTENSION, captures_folder, is_live
@@ -34,7 +35,10 @@ PROBE_MESSAGES = 2
 """A capture of at most a request and its answer may be a probe, after which the client starts the server again."""
 
 PROBE_NS = 2_000_000_000
-"""Longest time from the end of a probe to the beginning of its session."""
+"""Longest time from the end of a probe to the beginning of its session, or from a failed start to the client's next server."""
+
+FAILED_BYTES = 1 << 20
+"""A capture of a server that failed at once is not larger."""
 
 
 class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -252,8 +256,32 @@ def count(capture: CatalogEntry) -> Count:
     return Count(messages=counts.messages, gaps=counts.gaps, whole=capture.size_bytes <= COUNTED_BYTES)
 
 
+def is_counted(capture: CatalogEntry) -> bool:
+    """Return whether a capture has something to say, so that `@` counts its recording: a message, or a server that failed at once.
+
+    A server that nobody spoke to does not make a recording the newest.
+    """
+    return has_message(capture) or has_failed(capture)
+
+
+def has_failed(capture: CatalogEntry) -> bool:
+    """Return whether a server could not be started, or ended with a failure before it had a message. A signal is no failure."""
+    end = capture.end
+    if end is None or end.messages or end.why.startswith("SIG") or capture.size_bytes > FAILED_BYTES:
+        return False
+    return _has_failed(capture.path, capture.size_bytes)
+
+
+@lru_cache(maxsize=1024)
+def _has_failed(path: str, _size_bytes: int) -> bool:
+    try:
+        return any(isinstance(record, Exit) and bool(record.error or record.code) for record in read(path))
+    except (OSError, CaptureError):
+        return False
+
+
 def has_message(capture: CatalogEntry) -> bool:
-    """Return whether a capture has a message: a server that nobody spoke to does not make a recording the newest."""
+    """Return whether a capture has a message."""
     if capture.end:
         return capture.end.messages > 0
     silent = set()
@@ -359,7 +387,7 @@ def _overlapping(group: list[CatalogEntry]) -> list[Recording]:
     clusters: list[list[CatalogEntry]] = []
     until = 0
     for capture in sorted(group, key=_begin):
-        if not clusters or (_begin(capture) > until and not _was_probed(clusters[-1], capture)):
+        if not clusters or (_begin(capture) > until and not _goes_on(clusters[-1], capture)):
             clusters.append([])
             until = 0
         clusters[-1].append(capture)
@@ -367,14 +395,16 @@ def _overlapping(group: list[CatalogEntry]) -> list[Recording]:
     return [Recording(entries=tuple(cluster)) for cluster in clusters]
 
 
-def _was_probed(cluster: list[CatalogEntry], capture: CatalogEntry) -> bool:
-    """Return whether a capture follows a probe: some clients start a server twice, first only to ask for its era."""
+def _goes_on(cluster: list[CatalogEntry], capture: CatalogEntry) -> bool:
+    """Return whether a capture follows a probe or a failed start.
+
+    Some clients start a server twice, first only to ask for its era; and a client whose server fails goes on with its next one.
+    """
     return any(
-        probe.label == capture.label
-        and probe.end is not None
-        and 0 < probe.end.messages <= PROBE_MESSAGES
-        and _begin(capture) - _until(probe) < PROBE_NS
-        for probe in cluster
+        before.end is not None
+        and _begin(capture) - _until(before) < PROBE_NS
+        and ((before.label == capture.label and 0 < before.end.messages <= PROBE_MESSAGES) or has_failed(before))
+        for before in cluster
     )
 
 

@@ -100,14 +100,17 @@ def offer(command: click.Command) -> None:
 
 
 def _stored() -> Iterable[tuple[str, str]]:
+    from ...capture.store.address import addresses
     from ...capture.store.catalog import entries, recordings
 
     try:
         captures = entries()
     except OSError:
         return
-    for number, recording in enumerate(recordings(captures)[:MAX_RECORDINGS]):
-        yield ("@" if number == 0 else f"@{number}"), ", ".join(capture.label for capture in recording.entries)
+    newest = recordings(captures)[:MAX_RECORDINGS]
+    for address, recording in zip(addresses(newest), newest, strict=True):
+        if address:
+            yield address, ", ".join(capture.label for capture in recording.entries)
     labels = dict.fromkeys(capture.label for capture in captures if capture.header)
     yield from ((label, "the newest capture with this label") for label in labels)
 

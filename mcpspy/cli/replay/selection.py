@@ -67,7 +67,7 @@ def select_requests(what: str, only: tuple[str, ...], carried: tuple[str, ...]) 
     all_plans = read_plans(transcript)
     plans = [plan for plan in all_plans if plan.sends]
     if not plans:
-        raise ReplayError(what, _why_no_plan(all_plans))
+        raise ReplayError(what, _why_no_plan(all_plans, transcript.captures[0].failed_start))
     selected = None
     if captures.rows is not None or condition is not None:
         rows = captures.rows_in(transcript)
@@ -88,7 +88,9 @@ def select_requests(what: str, only: tuple[str, ...], carried: tuple[str, ...]) 
     )
 
 
-def _why_no_plan(plans: list[Plan]) -> str:
+def _why_no_plan(plans: list[Plan], failure: str) -> str:
+    if failure:
+        return f"its server could not be started ({failure}), so there is nothing to send; mcpspy list names older recordings"
     unsent = next((unsent for plan in plans for unsent in plan.left_out), None)
     if unsent is None:
         return "no client sent a request in it, so there is nothing to send; mcpspy show says what happened"

@@ -144,6 +144,7 @@ def _show(
         selection.paths
         and not any(info.messages for info in transcript.captures)
         and not any(map(_is_traffic, transcript.rows))
+        and not any(info.failed_start for info in transcript.captures)
     ):
         say("mcpspy: nothing was recorded in it yet; use its client, and follow with mcpspy show -f")
     if selection.paths or options.as_json:

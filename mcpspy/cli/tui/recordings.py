@@ -6,7 +6,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from ...capture.store.catalog import Recording, has_message, recordings
+from ...capture.store.catalog import Recording, is_counted, recordings
 from ...tui.source import ListedRecording
 from ...views.text.escape import one_line
 from ...views.text.units import wall_time
@@ -55,7 +55,7 @@ class StoreDesk:
         return next((item for item in stored if name in {capture.id for capture in item.own}), None)
 
     def _has_message(self, recording: Recording) -> bool:
-        if recording.id not in self._spoken and any(map(has_message, recording.entries)):
+        if recording.id not in self._spoken and any(map(is_counted, recording.entries)):
             self._spoken.add(recording.id)
         return recording.id in self._spoken
 

@@ -10,7 +10,7 @@ from math import inf
 from time import monotonic
 from typing import Any, Final
 
-from ...capture.store.catalog import CatalogEntry, Recording, has_message, recordings
+from ...capture.store.catalog import CatalogEntry, Recording, is_counted, recordings
 from ...capture.store.folder import captures_folder
 from ...errors import FilterError
 from ...transcript.client_rows import ClientKey, ClientRows
@@ -71,7 +71,7 @@ class StoredRecordings:
     def _with_messages(self, limit: int = MAX_RECORDINGS) -> list[Recording]:
         """Find the newest recordings that have a message."""
         newest = recordings(self._store.entries())
-        return list(islice((recording for recording in newest if any(map(has_message, recording.entries))), limit))
+        return list(islice((recording for recording in newest if any(map(is_counted, recording.entries))), limit))
 
 
 class GrowingRecording:

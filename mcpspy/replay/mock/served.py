@@ -68,6 +68,9 @@ def _why_nothing(transcript: Transcript) -> str:
         return f"its server refused everything over HTTP ({counts}), for which stdio has no words; --listen 127.0.0.1:0 serves that"
     if _responses(transcript):
         return "its server answered without messages over HTTP, for which stdio has no words; --listen 127.0.0.1:0 serves that"
+    failure = next(filter(None, (capture.failed_start for capture in transcript.captures)), "")
+    if failure:
+        return f"its server could not be started ({failure}), so there is nothing to serve; mcpspy list names older recordings"
     if not any(capture.messages for capture in transcript.captures):
         return "it holds no messages, so there is nothing to serve; record what a client does, with mcpspy run or mcpspy proxy"
     return "it holds no messages from a server, so there is nothing to serve; mcpspy show says what happened"

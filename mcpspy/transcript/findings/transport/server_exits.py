@@ -155,7 +155,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     if facts.exit is not None:
         at_ns, record = facts.exit
         yield from _process(facts, at_ns, record)
-        if not record.error and _died(facts, at_ns):
+        if not record.error and (_died(facts, at_ns) or _says_why(facts, record)):
             left_alone = [exchange for exchange in pending if exchange.sender == CLIENT and exchange.at_ns <= at_ns]
             if left_alone or record.signal or record.code:
                 yield _failed(facts, at_ns, record, left_alone)
@@ -394,6 +394,15 @@ def _died(facts: CaptureFacts, exit_ns: int) -> bool:
     return exit_ns - gone_ns < EXIT_NS and (facts.left_ns is None or gone_ns < facts.left_ns)
 
 
+def _says_why(facts: CaptureFacts, record: Exit) -> bool:
+    """Return whether a server that answered nothing says why it failed: then it would have failed if the client had stayed, too."""
+    if not record.code or facts.signalled_ns is not None or any(exchange.response is not None for exchange in facts.exchanges):
+        return False
+    from .exit_causes import exit_cause  # as above
+
+    return bool(_missing_program(facts, record)) or exit_cause(facts) is not None
+
+
 def _command(facts: CaptureFacts) -> str:
     """Name the program of the server's command, followed by a colon; empty where it is not known."""
     argv = facts.argv
@@ -420,7 +429,8 @@ def _is_named(argument: str, line: bytes) -> bool:
 def _death(facts: CaptureFacts, at_ns: int, record: Exit, pending: list[Exchange]) -> str:
     how = f"was killed by {record.signal}" if record.signal else f"ended with code {record.code}"
     calls = listed(map(call_name, pending), LISTED_CALLS)
-    waiting = f"while the client waited for {calls}" if pending else f"while the client was connected{_notified(facts, at_ns)}"
+    connected = f"while the client was connected{_notified(facts, at_ns)}" if _died(facts, at_ns) else "and had answered nothing"
+    waiting = f"while the client waited for {calls}" if pending else connected
     return f"The server {how} {waiting}{_log(facts) or '.'}"
 
 
