@@ -162,8 +162,8 @@ def findings_answer(selected: SelectedTranscript, rule: str, first: int, max_tok
     """Report findings, the worst first: culprit, rows of evidence, what happened and what to do."""
     found = sorted(selected.transcript.findings, key=lambda finding: (WORST_FIRST.index(finding.severity), finding.at_ns))
     found = [finding for finding in found if not rule or finding.rule == rule]
-    numbers = {row.row for row in selected.rows if isinstance(row, Numbered)} if selected.first_row is not None else None
-    if numbers is not None:
+    if len(selected.rows) < len(selected.transcript.rows):
+        numbers = {row.row for row in selected.rows if isinstance(row, Numbered)}
         found = [finding for finding in found if not numbers.isdisjoint(finding.rows)]
     mask = selected.mask_of(_evidence(found[first : first + MAX_PAGE_FINDINGS], selected.transcript))
     unchecked = list(map(_unchecked_words, selected.unchecked))

@@ -1,7 +1,7 @@
 """The rows of one client process, of captures over HTTP that several clients share; and the findings about them.
 
 A tap notes which process has which connection, where it could find out. A connection that nobody noted belongs to the process that
-uses the same MCP session elsewhere.
+uses the same MCP session elsewhere. What may be of several clients is in the recording of each, so that it is in one at least.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ClientKey = tuple[int, int]
 class ClientRows:
     """The rows of `transcript` without those of other clients. `keys` has the client of each capture that is to be divided."""
 
-    __slots__ = ("_keys", "_numbers", "_sessions", "_transcript")
+    __slots__ = ("_carriers", "_keys", "_numbers", "_sessions", "_transcript")
 
     def __init__(self, transcript: Transcript, keys: Mapping[int, ClientKey]) -> None:
         self._transcript = transcript
@@ -34,6 +34,8 @@ class ClientRows:
             capture: _process_of_session(transcript.captures[capture]) for capture in keys if capture < len(transcript.captures)
         }
         self._numbers: set[int] | None = None
+        self._carriers: dict[int, dict[int, Transaction]] = {}
+        """The transactions of captures, by the records that opened and closed their streams."""
 
     @property
     def rows(self) -> list[Row]:
@@ -50,7 +52,7 @@ class ClientRows:
         return own
 
     def has(self, row: Row) -> bool:
-        """Return whether a row may be this client's: where nothing is known of a connection, only if no other client is known."""
+        """Return whether a row may be this client's. Where nothing is known of a connection yet, only if no other client is known."""
         key = self._keys.get(row.capture)
         if key is None or not isinstance(row, Numbered):
             return True
@@ -58,12 +60,19 @@ class ClientRows:
         return self._is_of(key, info.transactions_of(row), info)
 
     def is_about(self, finding: Finding) -> bool:
-        """Return whether a finding is about one of the rows; or about no row, in a capture that is not divided."""
+        """Return whether a finding is about one of the rows; or about no row, and not about another client's transaction."""
         if finding.row is not None:
             if self._numbers is None:
                 self._numbers = {row.row for row in self.rows if isinstance(row, Numbered)}
             return finding.row in self._numbers
-        return finding.capture not in self._keys
+        key = self._keys.get(finding.capture)
+        if key is None:
+            return True
+        info = self._transcript.captures[finding.capture]
+        if finding.capture not in self._carriers:
+            self._carriers[finding.capture] = _carriers(info)
+        carrier = self._carriers[finding.capture].get(finding.number)
+        return carrier is None or self._is_of(key, [carrier], info)
 
     def _of_client(self, info: CaptureInfo) -> CaptureInfo:
         key = self._keys.get(info.index)
@@ -75,11 +84,22 @@ class ClientRows:
 
     def _is_of(self, key: ClientKey, transactions: list[Transaction], info: CaptureInfo) -> bool:
         owners = {self._owner(transaction, info) for transaction in transactions} - {None}
-        return key in owners if owners else set(info.client_processes.values()) <= {key}
+        return key in owners if owners else info.closed or set(info.client_processes.values()) <= {key}
 
     def _owner(self, transaction: Transaction, info: CaptureInfo) -> ClientKey | None:
         owner = info.client_processes.get(transaction.connection)
         return owner or self._sessions[info.index].get(transaction.scope.session)
+
+
+def _carriers(info: CaptureInfo) -> dict[int, Transaction]:
+    carriers = {}
+    for transaction in info.transactions.values():
+        for stream in (transaction.request, transaction.response, *transaction.interim):
+            if stream is not None:
+                carriers[stream.opened.number] = transaction
+                if stream.close is not None:
+                    carriers[stream.close.number] = transaction
+    return carriers
 
 
 def _process_of_session(info: CaptureInfo) -> dict[str, ClientKey]:

@@ -257,11 +257,13 @@ def count(capture: CatalogEntry) -> Count:
 
 
 def is_counted(capture: CatalogEntry) -> bool:
-    """Return whether a capture has something to say, so that `@` counts its recording: a message, or a server that failed at once.
+    """Return whether `@` counts the recording of a capture: it has a message or an HTTP request, or its server failed at once.
 
     A server that nobody spoke to does not make a recording the newest.
     """
-    return has_message(capture) or has_failed(capture)
+    return (
+        has_message(capture) or has_failed(capture) or (capture.is_proxied and _has_request(capture.path, capture.size_bytes))
+    )
 
 
 def has_failed(capture: CatalogEntry) -> bool:
@@ -276,6 +278,14 @@ def has_failed(capture: CatalogEntry) -> bool:
 def _has_failed(path: str, _size_bytes: int) -> bool:
     try:
         return any(isinstance(record, Exit) and bool(record.error or record.code) for record in read(path))
+    except (OSError, CaptureError):
+        return False
+
+
+@lru_cache(maxsize=1024)
+def _has_request(path: str, _size_bytes: int) -> bool:
+    try:
+        return any(isinstance(record, Open) and record.transaction for record in read(path))
     except (OSError, CaptureError):
         return False
 

@@ -86,7 +86,9 @@ def made_subject(what: str, tool: str, words: Sequence[str]) -> CallSubject:
         raise AddressError(what, f"{len(known) or 'none'} of its servers has a tool {tool}; name one of them: {labels}")
     path, transcript = known[0][:2] if known else named[0]
     if failure := transcript.captures[0].failed_start:
-        raise AddressError(what, f"its server could not be started ({failure}); mcpspy check says more, mcpspy list names others")
+        raise AddressError(
+            what, f"its server could not be started ({failure}); mcpspy check says more, mcpspy list names others"
+        )
     schema: Any = None
     if known:
         schema = json.loads(known[0][2].raw).get("inputSchema")

@@ -429,7 +429,9 @@ def _is_named(argument: str, line: bytes) -> bool:
 def _death(facts: CaptureFacts, at_ns: int, record: Exit, pending: list[Exchange]) -> str:
     how = f"was killed by {record.signal}" if record.signal else f"ended with code {record.code}"
     calls = listed(map(call_name, pending), LISTED_CALLS)
-    connected = f"while the client was connected{_notified(facts, at_ns)}" if _died(facts, at_ns) else "and had answered nothing"
+    connected = (
+        f"while the client was connected{_notified(facts, at_ns)}" if _died(facts, at_ns) else "and had answered nothing"
+    )
     waiting = f"while the client waited for {calls}" if pending else connected
     return f"The server {how} {waiting}{_log(facts) or '.'}"
 
