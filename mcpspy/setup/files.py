@@ -1,12 +1,13 @@
 """Reads, copies and replaces a configuration file: the copy first, then one rename, never over a change by another program.
 
-Killed at any instant, it leaves the old file or the new one, whole.
+Killed at any instant, it leaves the old file or the new one, whole; what else it leaves is private, and the next one removes it.
 """
 
 import glob
 import hashlib
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -123,8 +124,11 @@ def write_own(file: Path, data: bytes) -> None:
 
 
 def write_through(target: Path, data: bytes, mode: int, *, over: Snapshot | None = None) -> None:
-    """Write a new file beside `target`, sync it to the disk, and rename it. Raises: OSError; SetupError: if `over` has changed."""
-    _remove_leftovers(target)
+    """Write a new file beside `target`, sync it to the disk, and rename it. Raises: OSError; SetupError: if `over` has changed.
+
+    It gets its mode last: until it has its name, only its owner can read it, also if we are killed.
+    """
+    remove_leftovers(target.parent, target.name)
     beside = target.with_name(f".{target.name}.mcpspy-{os.getpid()}-{os.urandom(4).hex()}")
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o600)
     try:
@@ -132,25 +136,31 @@ def write_through(target: Path, data: bytes, mode: int, *, over: Snapshot | None
             opened.write(data)
             opened.flush()
             os.fsync(opened.fileno())
-        os.chmod(beside, mode)
         if over is not None:
             restore_owner(beside, over.status)
             if target.read_bytes() != over.data:
                 raise SetupError(str(over.file), "was not changed: another program wrote to it meanwhile; try again")
         os.replace(beside, target)
+        os.chmod(target, mode)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
     _sync_folder(target.parent)
 
 
-def _remove_leftovers(target: Path) -> None:
-    """Remove unfinished files that a killed mcpspy left beside `target`."""
-    begin = f".{target.name}.mcpspy-"
-    for name in os.listdir(target.parent):
-        pid = name.removeprefix(begin).partition("-")[0]
-        if name.startswith(begin) and pid.isdecimal() and not runs(int(pid)):
-            target.with_name(name).unlink(missing_ok=True)
+def remove_leftovers(folder: Path, name: str = "") -> None:
+    """Remove unfinished files that a killed mcpspy left beside the file `name`, or if it is empty, beside any file."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for left in names:
+        begin, mark, end = left.rpartition(".mcpspy-")
+        pid = end.partition("-")[0]
+        is_ours = begin == f".{name}" if name else begin.startswith(".")
+        if mark and is_ours and pid.isdecimal() and not runs(int(pid)):
+            with suppress(OSError):
+                os.unlink(folder / left)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -630,3 +630,28 @@ def test_without_a_file_nothing_can_be_added(home: Path) -> None:
 @pytest.mark.parametrize("words", [("--status",), ("--server", "x"), ("--oauth",), ("--quota", "2gb")])
 def test_the_own_server_alone_is_changed_by_self(words: tuple[str, ...]) -> None:
     assert add(*words).returncode == 2
+
+
+@pytest.mark.parametrize("verb", ["wrap", "unwrap"])
+def test_what_a_killed_one_left_is_removed_by_the_next_though_it_changes_nothing(home: Path, verb: str) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait(DEADLINE_S)
+    file = write(home, ".cursor/mcp.json", "{}")
+    backups = Path(os.environ["MCPSPY_HOME"]) / "backups"
+    backups.mkdir(parents=True)
+    end = f"mcpspy-{gone.pid}-0a1b2c3d"
+    left = [file.parent / f".mcp.json.{end}", backups / f".mcp.json-1-2.{end}", backups.parent / f".reserved_ports.json.{end}"]
+    stays = [
+        file.parent / f".other.json.{end}",
+        file.parent / f".mcp.json.mcpspy-{os.getpid()}-0a1b2c3d",
+        file.parent / ".mcp.json.mcpspy-notes",
+        backups / "mcp.json-1-2",
+    ]
+    for path in (*left, *stays):
+        path.write_text("secret")
+    for words in (("wrap", "--status"), (verb, "--dry-run")):
+        run(*words)
+        assert all(path.exists() for path in (*left, *stays))
+    run(verb, "--yes")
+    assert [path for path in left if path.exists()] == []
+    assert all(path.exists() for path in stays)

@@ -72,6 +72,8 @@ def wrongs(home: Path, file: Path, before: str, after: str) -> list[str]:
     ports = [port_of(server.entry.url) for server in state_of(config(file)).servers if server.entry.is_http]
     if any(port and port not in reserved for port in ports):
         problems.append("a URL is at a port that is not reserved")
+    unfinished = [*file.parent.glob(".*.mcpspy-*"), *home.rglob(".*.mcpspy-*")]
+    problems += [f"others can read {left.name}" for left in unfinished if left.stat().st_mode & 0o077]
     if text == after and before not in [backup.read_text() for backup in (home / "backups").iterdir()]:
         problems.append("there is no copy of the file as it was")
     return problems
@@ -84,6 +86,7 @@ def main(folder: Path, aim: Aim) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         file.write_text(TEXT)
+        file.chmod(0o644)
         if aim is Aim.UNWRAP:
             wrap(home, file, Aim.WRAP)
         before = file.read_text()
@@ -93,6 +96,8 @@ def main(folder: Path, aim: Aim) -> None:
         wrap(home, file, aim)
         if file.read_text() != after:
             problems.append("a second try does not do it")
+        if call is None and file.stat().st_mode & 0o777 != 0o644:
+            problems.append("the mode has changed")
         if sorted(os.listdir(folder)) != ["home", "mcp.json"]:
             problems.append(f"left behind: {sorted(os.listdir(folder))}")
         sys.stdout.write(json.dumps([call, problems]) + "\n")

@@ -49,8 +49,7 @@ def serve_all(settings: TapSettings, *, quiet: bool) -> int:
             # -P: not a `mcpspy` in the working folder
             live_view = subprocess.Popen([sys.executable, "-P", "-m", "mcpspy", "show", "-f"])
         while not stop.came and (taps.running or taps.waiting):
-            if watch.wait(RETRY_S if taps.waiting else None):
-                stop.drain()
+            if watch.wait(RETRY_S if taps.waiting else None) and not stop.drain():
                 taps.reap()
                 _serve_changed(taps, folder)
             taps.retry()
@@ -90,12 +89,13 @@ class StopSignal:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._stop)
 
-    def drain(self) -> None:
-        """Read the signals that have come."""
+    def drain(self) -> bool:
+        """Read the signals that have come. Return whether one is to end the program: the taps may have it too."""
         try:
             os.read(self.fd, 1 << 10)
         except BlockingIOError:
             pass
+        return self.came
 
     def close(self) -> None:
         """Close the descriptors."""

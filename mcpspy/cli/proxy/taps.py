@@ -1,6 +1,7 @@
 """Taps at reserved ports, each in a process of its own, so that servers neither wait for each other nor end each other.
 
 The processes are forks of this one: they start at once and share its modules. When this one ends, in whatever way, they end too.
+One that ends by itself, or is killed, is started again.
 """
 
 import os
@@ -9,6 +10,7 @@ import socket
 import ssl
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
@@ -32,6 +34,10 @@ STOP_S = 5.0
 
 POLL_S = 0.02
 
+MAX_ENDS = 5
+ENDS_S = 60.0
+"""A tap that ends so often within this time is not started again before it is over: each start makes a capture."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TapSettings:
@@ -49,7 +55,7 @@ class Taps:
     `listeners` are sockets that listen already. They stay open here, because somebody else goes on listening at them.
     """
 
-    __slots__ = ("_alive", "_failed", "_listeners", "_pids", "_reported", "_settings", "running", "waiting")
+    __slots__ = ("_alive", "_ends", "_failed", "_listeners", "_pids", "_reported", "_settings", "running", "waiting")
 
     def __init__(self, settings: TapSettings, listeners: Mapping[int, socket.socket]) -> None:
         self._listeners = listeners
@@ -59,6 +65,7 @@ class Taps:
         self._settings = settings
         self._alive = os.pipe()
         self._failed: set[ReservedPort] = set()
+        self._ends: dict[int, deque[float]] = {}
         self._reported: set[tuple[int, str]] = set()
 
     def serve(self, ports: Iterable[ReservedPort]) -> None:
@@ -70,29 +77,29 @@ class Taps:
                 os.waitpid(self._pids[reserved.port], 0)
                 del self.running[reserved.port]
             if reserved.port not in self.running and reserved not in self._failed:
-                self._start(reserved)
+                self.waiting[reserved.port] = reserved
+        self.retry()
 
     def retry(self) -> None:
-        """Start the taps that wait for their port, if they can."""
+        """Start the taps that wait, if they can: for their port, or because others in their place have ended too often."""
         for reserved in list(self.waiting.values()):
-            self._start(reserved)
+            if self._may_start(reserved.port):
+                self._start(reserved)
 
     def reap(self) -> None:
-        """Report the taps that have ended. They are not started again: the cause would end the next one too.
-
-        But one at a socket that systemd keeps open is: its clients would wait for an answer instead of being refused.
-        """
+        """Report the taps that have ended, and let them wait for their next start."""
         for port, reserved in list(self.running.items()):
             pid, status = os.waitpid(self._pids[port], os.WNOHANG)
             if pid:
                 del self.running[port]
-                if port in self._listeners:
-                    self.waiting[port] = reserved
-                    advice = "it is started again"
-                else:
-                    self._failed.add(reserved)
-                    advice = "the others go on. Restart mcpspy proxy --all to serve it again"
-                _report(reserved, f"its tap ended with status {os.waitstatus_to_exitcode(status)}; {advice}")
+                self.waiting[port] = reserved
+                self._ends.setdefault(port, deque(maxlen=MAX_ENDS)).append(time.monotonic())
+                when = "" if self._may_start(port) else f" within {ENDS_S:.0f} s, for it has ended {MAX_ENDS} times"
+                _report(reserved, f"its tap ended with status {os.waitstatus_to_exitcode(status)}; it is started again{when}")
+
+    def _may_start(self, port: int) -> bool:
+        ends = self._ends.get(port, deque())
+        return len(ends) < MAX_ENDS or time.monotonic() - ends[0] > ENDS_S
 
     def end(self) -> None:
         """End all taps, within a time limit."""
@@ -136,6 +143,7 @@ class Taps:
             self.waiting[reserved.port] = reserved
         else:
             self._failed.add(reserved)
+            self.waiting.pop(reserved.port, None)
         if (reserved.port, message) not in self._reported:
             self._reported.add((reserved.port, message))
             _report(reserved, message or "its tap could not be started")

@@ -16,6 +16,7 @@ from ...platform import system
 from ...platform.files import user_home
 from ...setup.clients import CLIENTS, Machine, client_files
 from ...setup.commit import BACKUPS, AppliedChange, apply_change
+from ...setup.files import remove_leftovers
 from ...setup.plan import (
     Aim,
     ConfigChange,
@@ -183,6 +184,10 @@ def _change(
         applied += [AppliedChange(change=change) for change in planned]
         _say_nothing_changed(options)
         return is_wanted
+    for state in files:
+        remove_leftovers(state.snapshot.target.parent, state.snapshot.target.name)
+    for own_folder in (Path(home_folder()), Path(home_folder()) / BACKUPS):
+        remove_leftovers(own_folder)
     if options.asks:
         planned, is_service_needed = _agreed(planned, settings, with_service=is_service_needed)
     if is_service_needed:

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import pytest
 
+from mcpspy.cli.proxy.taps import MAX_ENDS
 from mcpspy.setup import ports
 from mcpspy.setup.wrapping import PORTS
 from tests.cli.terminal import COPY, on_terminal, run
@@ -178,13 +179,56 @@ def test_if_all_ports_are_in_use_it_ends(file: Path, upstreams: dict[str, Upstre
     assert (done.returncode, done.stdout, done.stderr.count(b"another mcpspy proxy?")) == (4, b"", 2)
 
 
-def test_a_tap_that_ends_is_reported_and_the_others_go_on(file: Path, upstreams: dict[str, Upstream]) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM])
+def test_a_tap_that_ends_is_reported_and_started_again_and_the_others_go_on(
+    file: Path, upstreams: dict[str, Upstream], number: signal.Signals
+) -> None:
     wrapped(file, upstreams)
     with All(2) as proxy:
-        os.kill(proxy.children()[0], signal.SIGKILL)
-        assert proxy.line().startswith("mcpspy: one: its tap ended with status -9; the others go on. ")
+        os.kill(proxy.children()[0], number)
+        status = 0 if number == signal.SIGTERM else -number
+        assert proxy.line() == f"mcpspy: one: its tap ended with status {status}; it is started again\n"
+        proxy.read(1)
+        for name, upstream in upstreams.items():
+            assert_passes(proxy.port(name), upstream)
+        assert proxy.stop() == ""
+
+
+def test_a_tap_that_ends_again_and_again_waits_for_its_next_start(file: Path, upstreams: dict[str, Upstream]) -> None:
+    wrapped(file, upstreams)
+    with All(2) as proxy:
+        port, (one, other) = proxy.port("one"), proxy.children()
+        for _ in range(MAX_ENDS):
+            os.kill(one, signal.SIGKILL)
+            line = proxy.line()
+            if not line.endswith("started again\n"):
+                break
+            proxy.read(1)
+            (one,) = set(proxy.children()) - {other}
+        assert line == (
+            "mcpspy: one: its tap ended with status -9; it is started again within 60 s, for it has ended 5 times\n"
+        )
+        run("wrap", "--status")
+        assert proxy.children() == [other]
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), DEADLINE_S)
         assert_passes(proxy.port("two"), upstreams["two"])
         assert proxy.stop() == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_all_processes_at_once_ends_them_without_a_word(
+    file: Path, upstreams: dict[str, Upstream], number: signal.Signals
+) -> None:
+    wrapped(file, upstreams)
+    with All(2) as proxy:
+        children = proxy.children()
+        os.kill(proxy.process.pid, signal.SIGSTOP)  # until all of them have the signal
+        for pid in (*children, proxy.process.pid):
+            os.kill(pid, number)
+        os.kill(proxy.process.pid, signal.SIGCONT)
+        _, stderr = proxy.process.communicate(timeout=DEADLINE_S)
+        assert (proxy.process.returncode, stderr) == (0, "")
 
 
 def test_servers_wrapped_later_are_served_and_unwrapped_ones_go_on(file: Path, upstreams: dict[str, Upstream]) -> None:
