@@ -55,7 +55,7 @@ PUBLIC_FIELDS = words("""
     X-Accepted-OAuth-Scopes X-OAuth-Client-Id Signature-Input Accept-Signature Authentication-Info Surrogate-Key
     X-Cache-Key X-Public-Key Public-Key-Pins X-Key-Id X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id
     X-Goog-Encryption-Key-Sha256 CF-Access-Client-Id Author X-Author X-Monkey X-Compass X-Bypass X-Signature-Timestamp
-    X-Pass-Through Ping-From X-Session-Affinity Signature-Agent
+    X-Pass-Through Ping-From X-Session-Affinity Signature-Agent Again Confirm Verify
     Public-Key-Pins-Report-Only X-Pinned X-Pin-Length X-Pinterest-Rid X-Ping X-Shipping-Code X-Mfa-Required X-MFA-Method
     X-Mfa-Enabled X-Mfa-Verified X-2FA-Status X-Ticket-Id X-Ticket-Number X-Ticket-Status X-Jira-Ticket X-RT-Ticket
     X-Zendesk-Ticket X-Ticketmaster-Region X-Error-Code X-Status-Code X-Country-Code X-Response-Code X-Exit-Code X-Reason-Code
