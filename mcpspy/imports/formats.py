@@ -10,7 +10,7 @@ import msgspec
 from .follow_stream import FollowImporter, is_followed
 from .har import HarImporter, is_har
 from .http_streams import StreamMakerClass
-from .log_messages import message_in
+from .log_messages import messages_in
 from .logs import LogImporter
 from .mcphawk import HawkImporter, is_mcphawk
 from .mcpsnoop import SnoopImporter, is_mcpsnoop
@@ -49,16 +49,15 @@ class ImportFormat(msgspec.Struct, frozen=True, kw_only=True):
 def _is_log(head: bytes) -> bool:
     if head.startswith(b'{"mcpspy"') or b"\0" in head[:4096]:
         return False
-    if b"jsonrpc" not in head and b"JSONRPC" not in head and b'"method"' not in head:
+    if b"jsonrpc" not in head and b"JSONRPC" not in head and b'"method' not in head:
         return False
     lines = head.split(b"\n")
     if any(b'"min_reader"' in line[:4096] for line in lines[:1]):
         return False
     for line in lines:
-        if b"{" in line or b"JSONRPC" in line:
-            message = message_in(line.decode("utf-8", "replace"))
-            if message is not None and message.value is not None:
-                return True
+        messages = messages_in(line.decode("utf-8", "replace")) if b"{" in line or b"JSONRPC" in line else []
+        if any(message.value is not None for message in messages):
+            return True
     return False
 
 

@@ -1,6 +1,6 @@
-"""JSON-RPC messages in a line of text: as JSON, as JSON in a string of JSON, or as Python's SDK prints its objects.
+"""JSON-RPC messages in a line of text: as JSON, as JSON in quotes, as JSON in a string of JSON, or as Python prints its objects.
 
-A line in; out its message, as text and parsed, and what is before it. Work is linear in the line: few places are tried.
+A line in; out its messages, as text and parsed, and what is before each. Work is linear in the line: few places are tried.
 """
 
 from __future__ import annotations
@@ -13,18 +13,34 @@ from typing import Any, Final
 import msgspec
 
 MAX_PLACES: Final = 8
-"""So many places of a line are tried as the beginning of a message, each to the line's end at most."""
+"""So many places of a line are tried that are no JSON, each to the line's end at most."""
+
+MAX_DEPTH: Final = 4
+"""A message is looked for in texts that are quoted so many times."""
 
 MAX_PYTHON_LETTERS: Final = 1 << 20
 """Longer texts of Python's objects are not parsed, which takes a hundred times the memory."""
 
-_OPENING: Final = re.compile(r'\{\s*"|\[\s*\{\s*"')
+_OPENING: Final = re.compile(r"""(?:\[\s*)?\{\s*(\\+)?"|\{'(?=(?:jsonrpc|method|id|params|result|error)')""")
+_QUOTED: Final = {'"': re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL), "'": re.compile(r"(?:[^'\\]++|\\.)*+", re.DOTALL)}
+_PYTHON_STRING: Final = re.compile(r"(?:\b(b)|[=(\[])'$")
+"""The text before a string of Python: `b'…'`, `data='…'`. After other words, quotes may have been put around a message as it is."""
+_ESCAPE: Final = re.compile(r"\\(?:x([\da-fA-F]{2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|(.))", re.DOTALL)
+_LETTERS: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "0": "\0"}
+_CLOCK: Final = re.compile(r"\d\d:\d\d")
 _PYTHON: Final = re.compile(r"\bJSONRPC(?:Request|Notification|(?:Result)?Response|Error(?:Response)?)\(")
 _FIELDS: Final = re.compile(r"(?<![\w.])jsonrpc='2\.0' (?=[a-z]+=)")
 _FIELD_PIECE: Final = re.compile(r"""[()\[\]{}]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"| [a-z]+=""")
 _PYTHON_PIECE: Final = re.compile(r"""[()\[\]{}]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
-_CUT: Final = re.compile(r'\{\s*"(?:jsonrpc"\s*:\s*"2\.0"|method"\s*:\s*"[a-z]+/?[A-Za-z/]*"\s*,|result"\s*:)')
+_CUT: Final = re.compile(
+    r'\{\s*"(?:id"\s*:\s*(?:\d{1,20}|"[^"]{0,80}")\s*,\s*")?'
+    r'(?:jsonrpc"\s*:\s*"2\.0"|method"\s*:\s*"[a-z]+/?[A-Za-z/]*"\s*,|(?:result|error)"\s*:)'
+)
 _decoder: Final = json.JSONDecoder()
+
+
+_NEAR_LETTERS: Final = 60
+"""Words so far before a message are about it, where it comes after one that is cut."""
 
 
 class LineMessage(msgspec.Struct, frozen=True):
@@ -33,36 +49,72 @@ class LineMessage(msgspec.Struct, frozen=True):
     text: str
     value: Any
     before: str
-    is_printed: bool = True
-    """True if `text` stands in the log as it is; false if it was made of another form."""
 
 
-def message_in(line: str) -> LineMessage | None:
-    """Return the first message of a line; None if it has none."""
-    is_cut = False
-    end = 0
-    for place, opening in enumerate(_OPENING.finditer(line)):
-        if place == MAX_PLACES:
+def messages_in(line: str, depth: int = MAX_DEPTH) -> list[LineMessage]:
+    """Return the messages of a line, in order. Texts in it that are quoted are looked into `depth` times."""
+    found: list[LineMessage] = []
+    last = skipped = failures = 0
+    for opening in _OPENING.finditer(line) if depth else ():
+        begin = opening.start()
+        if begin < skipped:
+            continue  # within a value that is no message, or one that was taken
+        is_cut = bool(found) and found[-1].value is None
+        before = line[max(last, begin - _NEAR_LETTERS) if is_cut else last : begin]
+        made, end = _made(line, opening, before, depth)
+        if not made and end == begin:
+            failures += 1
+            cut = (_CUT.match if failures <= MAX_PLACES else _CUT.search)(line, begin)
+            made = [LineMessage(line[begin:], None, before)] if cut is not None and not is_cut else []
+        skipped = max(end, begin + 1)
+        made = [message for message in made if message.text == line[begin:end] or not is_cut or message.value is None]
+        if found and made and made[0].value == found[-1].value and _CLOCK.search(before) is None:
+            made = made[1:]  # the same once more, in another form
+        if made:
+            found += made
+            last = end
+        if failures > MAX_PLACES:
             break
-        if opening.start() < end:
-            continue  # within a value that is no message
-        try:
-            value, end = _decoder.raw_decode(line, opening.start())
-        except (ValueError, RecursionError):
-            is_cut = is_cut or _CUT.match(line, opening.start()) is not None
-            continue
-        if is_message(value):
-            return LineMessage(line[opening.start() : end], value, line[: opening.start()])
-        wrapped = _wrapped(value, line[: opening.start()])
-        if wrapped is not None:
-            return wrapped
-    if (python := _python_message(line)) is not None:
-        return python
-    if is_cut:
-        begin = _CUT.search(line)
-        if begin is not None:
-            return LineMessage(line[begin.start() :], None, line[: begin.start()])
-    return None
+    return found or _python_message(line)
+
+
+def _made(line: str, opening: re.Match[str], before: str, depth: int) -> tuple[list[LineMessage], int]:
+    """Return the messages that begin at an opening, and where their text ends: where it begins if it is no value."""
+    begin = opening.start()
+    if line[begin + 1] == "'":
+        return _python_object(line, begin, before)
+    string = None if opening[1] else _PYTHON_STRING.search(line, max(0, begin - 2), begin)
+    if opening[1] or string is not None:
+        quoted = _QUOTED["'" if string else '"'].match(line, begin)
+        if quoted is not None and "\\" in quoted.group():
+            inner = messages_in(_unescaped(quoted.group(), is_bytes=string is not None and bool(string[1])), depth - 1)
+            if inner or string is None:
+                return _after(before, inner), quoted.end()
+    try:
+        value, end = _decoder.raw_decode(line, begin)
+    except (ValueError, RecursionError):
+        return [], begin
+    if is_message(value):
+        return [LineMessage(line[begin:end], value, before)], end
+    return _wrapped(value, before, depth), end
+
+
+def _after(before: str, messages: list[LineMessage]) -> list[LineMessage]:
+    """Return messages of a text of which the first comes after these words."""
+    return [LineMessage(first.text, first.value, before + first.before) for first in messages[:1]] + messages[1:]
+
+
+def _unescaped(text: str, *, is_bytes: bool) -> str:
+    """Return a text without the escapes that JSON, Go or Python puts into strings."""
+
+    def letter(escape: re.Match[str]) -> str:
+        code = escape[1] or escape[2] or escape[3]
+        return _LETTERS.get(escape[4], escape[4]) if code is None else chr(min(int(code, 16), 0x10FFFF))
+
+    plain = _ESCAPE.sub(letter, text)
+    if is_bytes:
+        return plain.encode("latin-1", "replace").decode("utf-8", "replace")
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # joins surrogate pairs
 
 
 def is_message(value: Any) -> bool:
@@ -78,58 +130,49 @@ def is_message(value: Any) -> bool:
     return False
 
 
-def _wrapped(value: Any, before: str) -> LineMessage | None:
-    """Return the message in a member of an object that a logger wrote; its other short members are words about it."""
-    if not isinstance(value, dict):
-        return None
-    for name, member in value.items():
-        inner: LineMessage | None = None
-        if isinstance(member, str) and "{" in member and "\n" not in member.rstrip("\n"):
-            inner = _in_string(member)
+def _wrapped(value: Any, before: str, depth: int) -> list[LineMessage]:
+    """Return the messages in members of an object that a logger wrote; its other short members are words about them."""
+    found: list[LineMessage] = []
+    for name, member in value.items() if isinstance(value, dict) else ():
+        inner: list[LineMessage] = []
+        if isinstance(member, str) and "{" in member:
+            inner = messages_in(member, depth - 1)
         elif is_message(member):
-            inner = LineMessage(json.dumps(member, ensure_ascii=False, separators=(",", ":")), member, "", is_printed=False)
-        if inner is not None:
+            inner = [LineMessage(json.dumps(member, ensure_ascii=False, separators=(",", ":")), member, "")]
+        if inner:
             others = (f"{key}={word}" for key, word in value.items() if key != name and isinstance(word, str | int | float))
-            words = " ".join((before, *(other for other in others if len(other) < 200), f"{name}:", inner.before))
-            return LineMessage(inner.text, inner.value, words, is_printed=False)
-    return None
+            words = " ".join((before, *(other for other in others if len(other) < 200), f"{name}: "))
+            found += _after(words, inner)
+    return found
 
 
-def _in_string(text: str) -> LineMessage | None:
-    """Return the message in a string of an object: one such string in another is not looked into."""
-    for opening in list(_OPENING.finditer(text))[:MAX_PLACES]:
-        try:
-            value, end = _decoder.raw_decode(text, opening.start())
-        except (ValueError, RecursionError):
-            continue
-        if is_message(value):
-            return LineMessage(text[opening.start() : end], value, text[: opening.start()])
-    return None
-
-
-def _python_message(line: str) -> LineMessage | None:
+def _python_message(line: str) -> list[LineMessage]:
     """Return the message that the official SDK for Python printed as an object."""
     begin = _PYTHON.search(line)
     if begin is None:
         return _python_fields(line)
-    if len(line) - begin.start() > MAX_PYTHON_LETTERS:
-        return None
+    return _python_object(line, begin.start(), line[: begin.start()])[0]
+
+
+def _python_object(line: str, begin: int, before: str) -> tuple[list[LineMessage], int]:
+    """Return the message that an object of Python is, and where its text ends: where it begins if it is none."""
+    if len(line) - begin > MAX_PYTHON_LETTERS:
+        return [], begin
     depth = 0
-    for piece in _PYTHON_PIECE.finditer(line, begin.end() - 1):
+    for piece in _PYTHON_PIECE.finditer(line, begin):
         sign = piece.group()
         depth += (sign in "([{") - (sign in ")]}")
-        if depth == 0:
-            break
-    else:
-        return None
-    return _python_value(line[begin.start() : piece.end()], line[: begin.start()])
+        if depth == 0 and sign in ")]}":
+            made = _python_value(line[begin : piece.end()], before)
+            return made, piece.end() if made else begin
+    return [], begin
 
 
-def _python_fields(line: str) -> LineMessage | None:
+def _python_fields(line: str) -> list[LineMessage]:
     """Return the message that version 2 of that SDK printed without the name of its class: `jsonrpc='2.0' id=1 method='ping'`."""
     begin = _FIELDS.search(line)
     if begin is None or len(line) - begin.start() > MAX_PYTHON_LETTERS:
-        return None
+        return []
     depth, last, words = 0, begin.start(), []
     for piece in _FIELD_PIECE.finditer(line, begin.start()):
         sign = piece.group()
@@ -140,15 +183,15 @@ def _python_fields(line: str) -> LineMessage | None:
     return _python_value(f"JSONRPCMessage({', '.join([*words, line[last:].rstrip()])})", line[: begin.start()])
 
 
-def _python_value(source: str, before: str) -> LineMessage | None:
-    """Return the message that a text of Python constructs; None if it constructs none."""
+def _python_value(source: str, before: str) -> list[LineMessage]:
+    """Return the message that a text of Python constructs; nothing if it constructs none."""
     try:
         tree = ast.parse(source, mode="eval")
         value = _plain(tree.body)
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        return None
-    return LineMessage(text, value, before, is_printed=False) if is_message(value) else None
+        return []
+    return [LineMessage(text, value, before)] if is_message(value) else []
 
 
 def _plain(node: ast.expr) -> Any:

@@ -14,30 +14,35 @@ _DATED: Final = re.compile(
 )
 _CLOCK: Final = re.compile(r"(?<![\d:.])(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?![\d:])")
 _EPOCH: Final = re.compile(r"\b(?:ts|time|timestamp|t)=(1\d{9}(?:\d{3}|\d{6}|\d{9})?)(?:\.(\d{1,9}))?\b")
+_DIGITS: Final = re.compile(r"\d+")
+_LETTERS: Final = re.compile(r"[^\W_]+")
 _DAY_NS: Final = 86_400_000_000_000
 
 
 class LogClock:
-    """The time of each line of a log, as Unix time in nanoseconds; None for a line without. `day_ns` is a time of its last day."""
+    """The time of each line of a log, as Unix time in nanoseconds; None for a line without. `day_ns` is a time of its last day.
 
-    __slots__ = ("_day", "_last_ns", "has_date")
+    The time of a line is what stands where messages have theirs. Another one, as in a banner of Python, is a word of the line.
+    """
+
+    __slots__ = ("_day", "_heads", "_last_ns")
 
     def __init__(self, day_ns: int) -> None:
         self._day = datetime.fromtimestamp(day_ns / 1e9, UTC).astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
         self._last_ns: int | None = None
-        self.has_date = False
+        self._heads: set[tuple[str, int, str]] = set()
+        """The text before the time in lines of messages, without its letters, and the form of the time."""
 
-    def time_ns(self, head: str) -> int | None:
-        """Return the time in the text before a message, or in a whole line."""
-        head = head[:_HEAD_LETTERS]
-        if (dated := _DATED.search(head)) is not None:
-            self.has_date = True
-            return _dated_ns(dated)
-        if (epoch := _EPOCH.search(head)) is not None:
-            self.has_date = True
-            return int((epoch[1] + (epoch[2] or "")).ljust(19, "0")[:19])
-        if (clock := _CLOCK.search(head)) is not None:
-            return self._clock_ns(clock)
+    def time_ns(self, text: str, *, of_message: bool = False) -> int | None:
+        """Return the time in the text before a message, or in a line without one."""
+        text = text[:_HEAD_LETTERS]
+        for pattern, value in ((_DATED, _dated_ns), (_EPOCH, _epoch_ns), (_CLOCK, self._clock_ns)):
+            if (found := pattern.search(text)) is not None:
+                form = _DIGITS.sub("0", found.group()) if pattern is _DATED else ""
+                head = _LETTERS.sub("a", text[: found.start()]), pattern.groups, form
+                if of_message:
+                    self._heads.add(head)
+                return value(found) if head in self._heads else None
         return None
 
     def _clock_ns(self, clock: re.Match[str]) -> int | None:
@@ -66,6 +71,10 @@ def _dated_ns(dated: re.Match[str]) -> int | None:
         return int(at.timestamp()) * 1_000_000_000 + _fraction_ns(dated[7])
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def _epoch_ns(epoch: re.Match[str]) -> int:
+    return int((epoch[1] + (epoch[2] or "")).ljust(19, "0")[:19])
 
 
 def _fraction_ns(digits: str | None) -> int:

@@ -1,19 +1,19 @@
 """Logs in which JSON-RPC messages stand in lines: bytes in, records of one session for each start of each server out.
 
-A line is a message if it has one, whatever is around it; the time and the sender are taken from the words before it. A client's
-`initialize`, or a line that says that a server is started, begins a session. Other lines of a server's own log are its stderr.
+A line has the messages that are in it, whatever is around them; times and senders are taken from the words before each. A client's
+`initialize` begins a session. Sessions of one server may run at the same time, and then a message belongs to that in which it is due.
+Other lines of a server's own log are its stderr. So are those without the head of a line in a log of Claude Desktop.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from typing import Any, Final
 
 import msgspec
 
-from ..records import CLIENT, SERVER
-from .log_messages import LineMessage, message_in
+from ..records import CLIENT, SERVER, Side
+from .log_messages import LineMessage, messages_in
 from .log_senders import Senders
 from .log_times import LogClock
 from .session import STDERR, STDIN, STDOUT, StdioSession
@@ -26,6 +26,12 @@ MAX_HELD_LINES: Final = 10_000
 MAX_NAMED_LINES: Final = 5
 """So many lines that were left out are named; more are counted."""
 
+MAX_RUNS: Final = 8
+"""So many sessions of a server may go on at the same time; the oldest of more is over."""
+
+_REPEATED_NS: Final = 100_000_000
+"""Two loggers write the same message within this time."""
+
 _DESKTOP: Final = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z\s+((?:\[[^\]\n]{1,200}\]\s*){1,3})")
 """The beginning of a line of Claude Desktop: a time, the server's name and the level, in either order."""
 _BRACKETS: Final = re.compile(r"\[([^\]]*)\]")
@@ -33,7 +39,13 @@ _LEVELS: Final = frozenset({"info", "warn", "warning", "error", "debug", "trace"
 _MCP_SERVER: Final = re.compile(r"""MCP server ["']([^"'\n]{1,200})["']""")
 """The words of Claude Code."""
 
+_SERVER_STDERR: Final = re.compile(r"\[server stderr\] ?(.*)")
+"""The words of VS Code."""
+
 _STARTING: Final = re.compile(r"\b(?:Initializing|Starting) server\b", re.IGNORECASE)
+_OF_DESKTOP: Final = re.compile(
+    rf"Message from (?:client|server): |Server started|Using MCP server|{_STARTING.pattern}|transport closed"
+)
 _SERVER_CLOSED: Final = re.compile(r"\bServer transport closed\b", re.IGNORECASE)
 _CLIENT_CLOSED: Final = re.compile(r"\bClient transport closed\b", re.IGNORECASE)
 _AGAIN: Final = re.compile(r"Received JSON: b['\"]|Sending session message to writer|Client message sent successfully")
@@ -41,6 +53,7 @@ _AGAIN: Final = re.compile(r"Received JSON: b['\"]|Sending session message to wr
 
 _STREAMABLE: Final = "mcp.client.streamable_http"
 _NO_JSON_ANSWERS: Final = "the Python SDK does not log answers that come as JSON"
+_MIXED: Final = "sessions of the server go on at the same time in the log, and some messages of them cannot be told apart"
 
 _STREAMS: Final = {CLIENT: STDIN, SERVER: STDOUT}
 
@@ -54,20 +67,48 @@ class HeldLine(msgspec.Struct):
     message: LineMessage | None = None
 
 
-class _ServerLog:
-    """The lines about one server, in order."""
+class _LogRun:
+    """A session of a server, and the senders of its messages. `is_mixed` says that a message of it may be another session's."""
 
-    __slots__ = ("held", "label", "last", "lost", "omits_answers", "senders", "session", "skipped")
+    __slots__ = ("is_mixed", "omits_answers", "senders", "session")
 
-    def __init__(self, label: str) -> None:
-        self.label = label
+    def __init__(self, *, trusts_words: bool) -> None:
         self.session: StdioSession | None = None
-        self.senders = Senders()
-        self.held: list[HeldLine] = []
-        self.last: tuple[str, Any] = ("", None)
-        self.lost: list[int] = []
-        self.skipped: Counter[str] = Counter()
+        self.senders = Senders(trusts_words=trusts_words)
+        self.is_mixed = False
         self.omits_answers = False
+
+
+class _ServerLog:
+    """The lines about one server, in order, and its sessions, the newest last."""
+
+    __slots__ = ("are_mixed", "held", "is_dumping", "label", "last", "lost", "runs")
+
+    def __init__(self, label: str, *, trusts_words: bool) -> None:
+        self.label = label
+        self.runs = [_LogRun(trusts_words=trusts_words)]
+        self.are_mixed = False
+        self.held: list[HeldLine] = []
+        self.last: tuple[Any, int] = (None, 0)
+        self.lost: list[int] = []
+        self.is_dumping = False
+        """True within an object that Claude Desktop prints over several lines."""
+
+    @property
+    def run(self) -> _LogRun:
+        """The newest session."""
+        return self.runs[-1]
+
+    def run_of(self, value: Any) -> _LogRun:
+        """Return the session that a message belongs to: of those in which it is due the newest, else the newest of all."""
+        message = value[0] if isinstance(value, list) else value
+        due = [run for run in self.runs if run.senders.fits(message)] if len(self.runs) > 1 else []
+        chosen = due[-1] if due else self.run
+        if len(due) > 1:
+            for run in due:
+                run.is_mixed = True
+        self.are_mixed = self.are_mixed or chosen is not self.run
+        return chosen
 
 
 class LogImporter:
@@ -91,7 +132,8 @@ class LogImporter:
     def close(self) -> list[SessionRecord]:
         records = [record for line in self._lines.close() for record in self._text(line)]
         for log in self._logs.values():
-            records += self._end(log)
+            for run in log.runs:
+                records += self._end(log, run)
         return records
 
     def passed_over(self) -> list[str]:
@@ -103,89 +145,126 @@ class LogImporter:
         line = data.decode("utf-8", "replace").rstrip("\r").removeprefix("\ufeff")
         if not line.strip():
             return []
-        message = message_in(line) if "{" in line or "JSONRPC" in line or "jsonrpc=" in line else None
-        before = line if message is None else message.before
-        wall_ns = self._clock.time_ns(before)
+        has_head = _DESKTOP.match(line) is not None
+        self._is_desktop = self._is_desktop or (has_head and _OF_DESKTOP.search(line) is not None)
+        if self._is_desktop and not has_head:
+            return self._stderr(next(reversed(self._logs.values()), None), line)
+        messages = messages_in(line) if "{" in line or "JSONRPC" in line or "jsonrpc=" in line else []
+        before = messages[0].before if messages else line
+        wall_ns = self._clock.time_ns(before, of_message=bool(messages) or self._is_desktop)
         self._last_ns = wall_ns or self._last_ns
         label = self._label(before)
-        log = self._logs.get(label)
-        if log is None:
-            log = self._logs[label] = _ServerLog(label)
-        held = HeldLine(self._line, wall_ns or self._last_ns, line, message)
-        if message is None:
-            return self._plain(log, held, has_time=wall_ns is not None)
-        if _AGAIN.search(before) or self._is_repeated(log, message):
-            return []
-        return self._message(log, held)
+        log = self._logs.pop(label, None) or _ServerLog(label, trusts_words=self._is_desktop)
+        self._logs[label] = log  # the last is that of the last line
+        records = [] if messages else self._plain(log, HeldLine(self._line, self._last_ns, line))
+        for message in messages:
+            self._last_ns = self._clock.time_ns(message.before, of_message=True) or self._last_ns
+            if not _AGAIN.search(message.before) and not self._is_repeated(log, message):
+                records += self._message(log, HeldLine(self._line, self._last_ns, line, message))
+        return records
 
     def _label(self, before: str) -> str:
         """Return the name of the server that a line is about; empty if it names none."""
-        if (desktop := _DESKTOP.match(before)) is not None:
+        if self._is_desktop and (desktop := _DESKTOP.match(before)) is not None:
             words = [word for word in _BRACKETS.findall(desktop[1]) if word.lower() not in _LEVELS]
-            self._is_desktop = True
             return words[0] if len(words) == 1 else ""
-        if (named := _MCP_SERVER.search(before)) is not None:
-            return named[1]
-        return next(reversed(self._logs), "") if self._is_desktop else ""
+        named = _MCP_SERVER.search(before)
+        return named[1] if named is not None else ""
 
     def _is_repeated(self, log: _ServerLog, message: LineMessage) -> bool:
         """Return whether two loggers wrote one message: a request or an answer that comes twice in a row."""
-        last, log.last = log.last, (message.text, message.value)
-        value = message.value
-        return isinstance(value, dict) and value.get("id") is not None and last[1] == value
+        (value, at_ns), log.last = log.last, (message.value, self._last_ns or 0)
+        has_id = isinstance(value, dict) and value.get("id") is not None
+        return has_id and not self._is_desktop and value == message.value and log.last[1] - at_ns <= _REPEATED_NS
 
     def _message(self, log: _ServerLog, line: HeldLine) -> list[SessionRecord]:
         message = line.message
         assert message is not None
         records: list[SessionRecord] = []
-        if _method(message.value) == "initialize" and log.session is not None and log.session.messages:
-            records += self._end(log)
+        session = log.run.session
         if message.value is None:
-            size_bytes = len(message.text.encode("utf-8", "replace"))
-            return records + (self._cut(log, line, size_bytes) if log.session is not None else [])
-        owner = log.senders.owner
-        sender = log.senders.sender(message.value, message.before)
-        if log.senders.owner is not owner:
-            records += self._release(log, line)
+            if session is not None:
+                return self._cut(log, line)
+            self._hold(log, line)
+            return []
+        if _method(message.value) == "initialize" and session is not None and session.messages:
+            log.runs.append(_LogRun(trusts_words=self._is_desktop))
+            if session.is_closed or len(log.runs) > MAX_RUNS:
+                records += self._end(log, log.runs.pop(-2 if session.is_closed else 0))
+            run = log.run
+        else:
+            run = log.run_of(message.value)
+        owner = run.senders.owner
+        sender = run.senders.sender(message.value, message.before)
+        if log.held and (run.senders.owner is not owner or (self._is_desktop and sender is not None)):
+            records += self._release(log, run, line)
         if sender is None:
             self._hold(log, line)
             return records
-        log.senders.take(message.value, sender)
-        log.omits_answers = log.omits_answers or _STREAMABLE in message.before
-        data = message.text.encode("utf-8", "surrogatepass") + b"\n"
-        return [*records, *self._session(log, line).frame(line.wall_ns, _STREAMS[sender], data)]
+        return records + self._sent(log, run, line, sender)
 
-    def _cut(self, log: _ServerLog, line: HeldLine, size_bytes: int) -> list[SessionRecord]:
+    def _sent(
+        self, log: _ServerLog, run: _LogRun, line: HeldLine, sender: Side, first: HeldLine | None = None
+    ) -> list[SessionRecord]:
+        """Take a message whose sender is known."""
+        assert line.message is not None
+        run.senders.take(line.message.value, sender)
+        run.omits_answers = run.omits_answers or _STREAMABLE in line.message.before
+        data = line.message.text.encode("utf-8", "surrogatepass").replace(b"\r", b" ").replace(b"\n", b" ") + b"\n"
+        return self._session(log, run, line, first).frame(line.wall_ns, _STREAMS[sender], data)
+
+    def _cut(self, log: _ServerLog, line: HeldLine, first: HeldLine | None = None) -> list[SessionRecord]:
+        """Take a message of which the log has only the beginning."""
+        assert line.message is not None
+        size_bytes = len(line.message.text.encode("utf-8", "replace"))
         why = f"line {line.number} of the log has only the beginning of a message"
-        return self._session(log, line).gap(line.wall_ns, size_bytes, why)
+        return self._session(log, log.run, line, first).gap(line.wall_ns, size_bytes, why)
 
-    def _plain(self, log: _ServerLog, line: HeldLine, *, has_time: bool) -> list[SessionRecord]:
+    def _plain(self, log: _ServerLog, line: HeldLine) -> list[SessionRecord]:
         """Take a line without a message."""
+        session = log.run.session
         if self._is_desktop:
-            if not has_time and log.session is not None:
-                return log.session.frame(line.wall_ns, STDERR, f"{line.text}\n".encode())
+            log.is_dumping = line.text.endswith("{")
             return self._event(log, line)
-        if log.senders.owner is None:
+        if (stderr := _SERVER_STDERR.search(line.text)) is not None and session is not None:
+            return session.frame(line.wall_ns, STDERR, f"{stderr[1]}\n".encode("utf-8", "surrogatepass"))
+        if log.run.senders.owner is None:
             self._hold(log, line)
             return []
-        return self._own_line(log, line)
+        return self._own_line(log, log.run, line)
 
-    def _event(self, log: _ServerLog, line: HeldLine) -> list[SessionRecord]:
-        """Take a line in which Claude Desktop says what it does."""
-        session = log.session
-        if _STARTING.search(line.text):
-            return self._end(log)
-        if session is not None and _CLIENT_CLOSED.search(line.text):
-            return session.close_stream(line.wall_ns, STDIN, CLIENT)
-        if session is not None and _SERVER_CLOSED.search(line.text):
-            return session.close_stream(line.wall_ns, STDOUT, SERVER)
+    def _stderr(self, log: _ServerLog | None, text: str) -> list[SessionRecord]:
+        """Take a line without the head of Claude Desktop: its server wrote it, unless it is of an object that Desktop prints."""
+        if log is None:
+            return []
+        line = HeldLine(self._line, self._last_ns, text)
+        if log.is_dumping:
+            log.is_dumping = not text.startswith("}")
+        elif log.run.session is None:
+            self._hold(log, line)
+        else:
+            return self._own_line(log, log.run, line)
         return []
 
-    def _own_line(self, log: _ServerLog, line: HeldLine, first: HeldLine | None = None) -> list[SessionRecord]:
-        """Take a line of a log whose owner is known: a server's is what it would write to stderr. `first` is the first message."""
-        if log.senders.owner != SERVER:
+    def _event(self, log: _ServerLog, line: HeldLine) -> list[SessionRecord]:
+        """Take a line in which Claude Desktop says what it does. Nothing says which of several servers a transport belongs to."""
+        session = log.run.session
+        if session is None or log.are_mixed:
             return []
-        return self._session(log, line, first).frame(line.wall_ns, STDERR, f"{line.text}\n".encode("utf-8", "surrogatepass"))
+        if _STARTING.search(line.text) and session.is_closed:
+            log.runs.append(_LogRun(trusts_words=True))
+            return self._end(log, log.runs.pop(-2))
+        if _CLIENT_CLOSED.search(line.text):
+            return session.close_stream(line.wall_ns, STDIN, CLIENT)
+        return session.close_stream(line.wall_ns, STDOUT, SERVER) if _SERVER_CLOSED.search(line.text) else []
+
+    def _own_line(self, log: _ServerLog, run: _LogRun, line: HeldLine, first: HeldLine | None = None) -> list[SessionRecord]:
+        """Take a line of a log whose owner is known: a server's is what it would write to stderr. `first` is the first message."""
+        if run.senders.owner != SERVER and not self._is_desktop:
+            return []
+        return self._session(log, run, line, first).frame(
+            line.wall_ns, STDERR, f"{line.text}\n".encode("utf-8", "surrogatepass")
+        )
 
     def _hold(self, log: _ServerLog, line: HeldLine) -> None:
         if len(log.held) < MAX_HELD_LINES:
@@ -193,26 +272,29 @@ class LogImporter:
         elif line.message is not None:
             log.lost.append(line.number)
 
-    def _release(self, log: _ServerLog, first: HeldLine) -> list[SessionRecord]:
+    def _release(self, log: _ServerLog, run: _LogRun, first: HeldLine) -> list[SessionRecord]:
         """Take the lines that waited until the owner of the log was known."""
         records: list[SessionRecord] = []
         held, log.held = log.held, []
         for line in held:
             if line.message is None:
-                records += self._own_line(log, line, first)
+                known_ns = line.wall_ns if self._is_desktop else self._clock.time_ns(line.text)
+                line.wall_ns = known_ns or line.wall_ns or first.wall_ns
+                records += self._own_line(log, run, line, first)
                 continue
-            sender = log.senders.sender(line.message.value, line.message.before)
+            if line.message.value is None:
+                records += self._cut(log, line, first)
+                continue
+            sender = run.senders.sender(line.message.value, line.message.before)
             if sender is None:
                 log.lost.append(line.number)
                 continue
-            log.senders.take(line.message.value, sender)
-            data = line.message.text.encode("utf-8", "surrogatepass") + b"\n"
-            records += self._session(log, line, first).frame(line.wall_ns, _STREAMS[sender], data)
+            records += self._sent(log, run, line, sender, first)
         return records
 
-    def _session(self, log: _ServerLog, line: HeldLine, first: HeldLine | None = None) -> StdioSession:
-        """Return the session of a log. A new one begins with `line`; `first` is its first message, if that comes later."""
-        if log.session is None:
+    def _session(self, log: _ServerLog, run: _LogRun, line: HeldLine, first: HeldLine | None = None) -> StdioSession:
+        """Return the session of a run. A new one begins with `line`; `first` is its first message, if that comes later."""
+        if run.session is None:
             message = (first or line).message
             facts = {
                 "bytes": RECONSTRUCTED,
@@ -222,27 +304,29 @@ class LogImporter:
                 "connections": EXACT,
                 "beginning": EXACT if message is not None and _method(message.value) == "initialize" else MISSING,
             }
-            log.session = StdioSession(self._source, self._sessions, label=log.label, wall_ns=line.wall_ns, facts=facts)
+            run.session = StdioSession(self._source, self._sessions, label=log.label, wall_ns=line.wall_ns, facts=facts)
             self._sessions += 1
-        return log.session
+        return run.session
 
-    def _end(self, log: _ServerLog) -> list[SessionRecord]:
-        """End the session of a log; the next one may be with another process."""
+    def _end(self, log: _ServerLog, run: _LogRun) -> list[SessionRecord]:
+        """End a session; the next one may be with another process."""
+        session = run.session
+        if session is None:
+            return []
         records: list[SessionRecord] = []
-        lost = [*log.lost, *(line.number for line in log.held if line.message is not None)]
-        session, log.session = log.session, None
-        if session is not None and log.omits_answers and (open_requests := log.senders.open_requests()):
+        open_requests = run.senders.open_requests()
+        lost = [*log.lost, *(line.number for line in log.held if line.message is not None)] if run is log.run else []
+        if run.omits_answers and open_requests:
             records += session.gap(self._last_ns, 0, _NO_JSON_ANSWERS, frames=open_requests)
-        log.omits_answers = False
-        log.senders, log.held, log.lost, log.last = Senders(), [], [], ("", None)
-        if session is not None:
-            if lost:
-                named = ", ".join(map(str, lost[:MAX_NAMED_LINES])) + (" and more" if len(lost) > MAX_NAMED_LINES else "")
-                records += session.note(
-                    f"nothing tells who sent {_messages(len(lost))}, which {_are(len(lost))} left out: line {named}"
-                )
-            records += session.end("end of the log", notes=self.passed_over())
-        return records
+        elif not (self._is_desktop or lost) and (missing := run.senders.missing()):
+            records += session.gap(self._last_ns, 0, missing, frames=max(1, open_requests))
+        if run.is_mixed and log.are_mixed:
+            records += session.gap(self._last_ns, 0, _MIXED)
+        if lost:
+            named = ", ".join(map(str, lost[:MAX_NAMED_LINES])) + (" and more" if len(lost) > MAX_NAMED_LINES else "")
+            text = f"nothing tells who sent {_messages(len(lost))}, which {_are(len(lost))} left out: line {named}"
+            records += session.gap(self._last_ns, 0, text, frames=len(lost))
+        return records + session.end("end of the log", notes=self.passed_over())
 
 
 def _messages(count: int) -> str:

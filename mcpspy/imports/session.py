@@ -68,6 +68,11 @@ class StdioSession:
         self._closed.add(stream)
         return self._numbered([Close(at_ns=self._at_ns(wall_ns), by=by, how="eof", stream=stream)])
 
+    @property
+    def is_closed(self) -> bool:
+        """True if a stream has ended."""
+        return bool(self._closed)
+
     def exit(self, wall_ns: int | None, pid: int, code: int | None, signal: str | None) -> list[SessionRecord]:
         """Take the end of the server's process."""
         return self._numbered([*self._begin(), Exit(at_ns=self._at_ns(wall_ns), pid=pid, code=code, signal=signal)])

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ..records import Close, Exit
+from ..records import Close, Exit, Gap
 from .exchange import Exchange, UnpairedMessage
+from .message import UNREAD
 from .model import ChannelEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from ..records import Header
     from .findings.rule import Finding, Unchecked
@@ -65,7 +66,7 @@ NEEDED: Final[dict[str, tuple[str, ...]]] = {
 NEEDED_EXACTLY: Final[dict[str, tuple[str, ...]]] = {
     TIMES: _MOMENTS,
     "bytes": _SPELLING,
-    "senders": ("wrong-direction",),
+    "senders": ("missing-initialize", "missing-initialized", "wrong-direction"),
     "process": _ENDINGS,
 }
 """Rules by a fact that has to be as it was on the wire."""
@@ -95,6 +96,16 @@ def unproven_rules(info: CaptureInfo) -> dict[str, str]:
     return lacking | inexact
 
 
+def mark_unread(rows: Iterable[Row], info: CaptureInfo, last_gap: int) -> None:
+    """Mark the requests of an imported capture that may have been answered within a gap. `last_gap` is the number of its record."""
+    for row in rows:
+        if not isinstance(row, Exchange) or row.capture != info.index or row.response is not None:
+            continue
+        request = row.request
+        if row.over and request.number < last_gap and UNREAD not in request.flaws:
+            request.flaws = (*request.flaws, UNREAD)
+
+
 class Proof:
     """Findings of one capture that its source bears out: in a capture of a tap all of them."""
 
@@ -108,9 +119,15 @@ class Proof:
 
     def holds(self, finding: Finding) -> bool:
         """Return whether a finding counts. An answer that never came proves nothing if the source may just stop there."""
-        if finding.rule in self._unproven:
+        if finding.rule in self._unproven or (self._info.gaps and self._may_be_in_a_gap(finding)):
             return False
         return finding.rule != UNANSWERED or not self._may_just_stop() or finding.number < self._last_number()
+
+    def _may_be_in_a_gap(self, finding: Finding) -> bool:
+        """Return whether what a finding misses may be where an imported file has a gap: before it, or anywhere after it."""
+        if not imported_facts(self._info.header) or finding.rule not in _ELSEWHERE:
+            return False
+        return finding.rule in _BEFORE or finding.number < self._last_gap()
 
     def _may_just_stop(self) -> bool:
         """Return whether the source may stop within the session: it tells no ends, or tells them only as far as it goes."""
@@ -124,6 +141,11 @@ class Proof:
         if self._last is None:
             self._last = max((_number(row) for row in self._rows if row.capture == self._info.index), default=0)
         return self._last
+
+    def _last_gap(self) -> int:
+        """Return the number of the last gap."""
+        events = (row for row in self._rows if isinstance(row, ChannelEvent) and row.capture == self._info.index)
+        return max((row.record.number for row in events if isinstance(row.record, Gap)), default=0)
 
 
 def _number(row: Row) -> int:
@@ -156,5 +178,5 @@ _REASONS: Final = {
     "noise": "an imported file has nothing but messages",
     "process": "an imported file does not have the server's process",
     "heads": "an imported file does not have the heads of HTTP",
-    "senders": "an imported file does not name the senders",
+    "senders": "an imported file does not name the senders, and may leave out messages",
 }

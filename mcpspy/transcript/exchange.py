@@ -12,7 +12,7 @@ from ..records import Side
 from .http.transaction import Transaction
 from .mcp.methods import LISTEN
 from .mcp.revisions import Era
-from .message import CALLED, ERROR, Message
+from .message import CALLED, ERROR, UNREAD, Message
 from .outcome import HTTP_ERRORS, HTTP_FAILURES, HTTP_REDIRECTS, NO_ANSWERS, Outcome
 
 __all__ = ["Exchange", "ForwardedCall", "UnpairedMessage", "shared_answer"]
@@ -151,7 +151,7 @@ class Exchange(msgspec.Struct, eq=False, gc=False, array_like=True, tag="exchang
         """The outcome without an answer, as far as HTTP shows it."""
         status = 0 if self.transaction is None or self.transaction.request_messages == 0 else self.transaction.status
         if status < HTTP_REDIRECTS:
-            return Outcome.UNANSWERED
+            return Outcome.UNKNOWN if UNREAD in self.request.flaws else Outcome.UNANSWERED
         return Outcome.REDIRECTED if status < HTTP_ERRORS else Outcome.HTTP_ERROR
 
 

@@ -137,6 +137,9 @@ CALL_OF_MCPSPY: Final = "mcpspy call"
 TO_MCPSPY: Final = "mcpspy"
 """The receiver of what the server answered to `mcpspy call`, in an intercept record."""
 
+UNREAD: Final = "its answer may be missing in the file"
+"""The flaw of a request without an answer in an imported file that does not have everything that came later."""
+
 CALLED: Final = f"{MARK}: {CALL_OF_MCPSPY}"
 """The flaw of these messages."""
 

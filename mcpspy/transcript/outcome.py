@@ -1,5 +1,6 @@
 """Outcomes of exchanges and of model calls, and the HTTP statuses that decide them."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -17,6 +18,8 @@ class Outcome(StrEnum):
     CANCELLED = "cancelled"
     UNANSWERED = "unanswered"
     """The capture, the stream or the process ended first."""
+    UNKNOWN = "unknown"
+    """No answer in an imported file that does not have everything: it may have come."""
     HTTP_ERROR = "http error"
     """An HTTP status of 400 or more, without a message."""
     REDIRECTED = "redirected"
@@ -25,6 +28,12 @@ class Outcome(StrEnum):
     """A first try that failed, by which a client finds out what the server speaks. It goes on in another way, and nothing is
     wrong.
     """
+
+
+def outcome_counts(counts: Mapping[Outcome, int]) -> dict[str, int]:
+    """Return the number of calls with each outcome, by its name in JSON; of `unknown`, which is rare, if there are any."""
+    names = (outcome for outcome in Outcome if outcome is not Outcome.UNKNOWN or counts.get(outcome))
+    return {outcome.value.replace(" ", "_"): counts.get(outcome, 0) for outcome in names}
 
 
 HTTP_REDIRECTS: Final = 300

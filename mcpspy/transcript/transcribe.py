@@ -34,6 +34,7 @@ from ..records import (
     connection_processes,
 )
 from ..usual_lines import FrameLine
+from .absent_facts import imported_facts, mark_unread
 from .correlator import Correlator
 from .decoder import Decoded, Decoder
 from .hops import forwarded_calls
@@ -133,7 +134,7 @@ class Transcriber:
     """
 
     __slots__ = (
-        "_captures", "_client_names", "_keep_frames", "_keep_noise", "_next_row", "_source", "_time_axis", "_watchers",
+        "_captures", "_client_names", "_keep_frames", "_last_gap", "_keep_noise", "_next_row", "_source", "_time_axis", "_watchers",
         "_with_findings", "transcript",
     )  # fmt: skip
 
@@ -258,7 +259,7 @@ class _CaptureReader:
     """Rows from the records of one capture. On stdio a capture is also the scope of its ids; HTTP has scopes of its own."""
 
     __slots__ = (
-        "_calls", "_correlator", "_decoder", "_http", "_keep_frames", "_next_row", "_on_client_name", "_probes",
+        "_calls", "_correlator", "_decoder", "_http", "_keep_frames", "_last_gap", "_next_row", "_on_client_name", "_probes",
         "_rows", "_unread_from", "_usual", "info",
     )  # fmt: skip
 
@@ -289,6 +290,7 @@ class _CaptureReader:
         self._correlator = Correlator(next_row, self._probes)
         self._usual = UsualPairing(info, self._correlator, self._calls, next_row)
         self._unread_from: dict[int, int] = {}
+        self._last_gap = 0
 
     def feed(self, record: Record) -> Sequence[Row]:
         info = self.info
@@ -386,7 +388,10 @@ class _CaptureReader:
         rows = self._add(self._decoder.close())
         self.info.closed = True
         of_http = self._http.end() if self._http is not None else ()
-        return (*rows, *of_http, *self._over(self._correlator.close()))
+        over = (*rows, *of_http, *self._over(self._correlator.close()))
+        if self._last_gap and imported_facts(self.info.header):
+            mark_unread(self._rows if type(self._rows) is list else over, self.info, self._last_gap)
+        return over
 
     def _assembler(self) -> TransactionAssembler | ModelTrafficAssembler:
         """Return what reads HTTP. Its import takes 9 of 89 ms, for which a mock of stdio need not wait."""
@@ -437,6 +442,7 @@ class _CaptureReader:
                 return ()
             case Gap():
                 info.gaps += 1
+                self._last_gap = record.number
             case Damage(reason=reason) if reason != "edited":  # an edited line is damaged and not missing
                 info.damages += 1
             case _:

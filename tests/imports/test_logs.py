@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from mcpspy import Transcript, transcribe
 from mcpspy import read as read_capture
 from mcpspy.imports.formats import FORMATS, recognized
-from mcpspy.imports.log_messages import message_in
+from mcpspy.imports.log_messages import messages_in
 from mcpspy.imports.logs import LogImporter
 from mcpspy.imports.source import Source
-from mcpspy.records import CLIENT, SERVER, Close, End, Frame, Gap, Header, Note, Open, Record
+from mcpspy.records import CLIENT, SERVER, Close, End, Frame, Gap, Header, Open, Record
 from tests.conftest import ROOT
 from tests.imports.logging_clients import LOGS, log_of, rows_of
 
@@ -149,8 +149,8 @@ def test_a_message_that_two_loggers_wrote_comes_once() -> None:
 def test_a_message_whose_sender_nothing_tells_is_left_out_and_said_so() -> None:
     ping = '{"jsonrpc":"2.0","id":7,"method":"ping"}'
     (records,) = imported(f"{OPENS}\n{ping}\n")
-    (note,) = [record for record in records if isinstance(record, Note)]
-    assert note.text == "nothing tells who sent 1 message, which is left out: line 2"
+    (gap,) = [record for record in records if isinstance(record, Gap)]
+    assert gap.why == "nothing tells who sent 1 message, which is left out: line 2"
 
 
 def test_a_request_at_the_end_of_a_log_is_not_said_to_be_unanswered() -> None:
@@ -169,8 +169,7 @@ def test_objects_that_pythons_sdk_prints_are_messages() -> None:
         "DEBUG:mcp.client.sse:Sending client message: SessionMessage(message=JSONRPCMessage(root=JSONRPCRequest(method='tools/call', "
         "params={'name': 'a', 'arguments': {'x': None, 'y': [1, \"o'k\"]}}, jsonrpc='2.0', id=3)), metadata=None)"
     )
-    message = message_in(line)
-    assert message is not None
+    (message,) = messages_in(line)
     assert json.loads(message.text) == {
         "method": "tools/call",
         "params": {"name": "a", "arguments": {"x": None, "y": [1, "o'k"]}},

@@ -11,7 +11,7 @@ import pytest
 
 from captures.serving import port, started, tapped
 from mcpspy import open as open_captures
-from mcpspy.imports.log_messages import message_in
+from mcpspy.imports.log_messages import messages_in
 from mcpspy.transcript.model import Transcript
 from tests.cli.terminal import run
 from tests.conftest import PEERS, BuiltProgram
@@ -69,6 +69,5 @@ def calls(transcript: Transcript) -> list[tuple[object, ...]]:
     ],
 )
 def test_messages_without_the_name_of_their_class_are_read(text: str, value: object) -> None:
-    message = message_in(f"2026-01-02 DEBUG SSE message: {text}")
-    assert message is not None
+    (message,) = messages_in(f"2026-01-02 DEBUG SSE message: {text}")
     assert (json.loads(message.text), message.before) == (value, "2026-01-02 DEBUG SSE message: ")

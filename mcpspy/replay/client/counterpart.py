@@ -146,7 +146,7 @@ def _rows_with_unknown_answer(before: Transcript) -> set[int]:
         exchange.row
         for exchange in before.exchanges
         if exchange.response is None
-        and exchange.outcome in (Outcome.PENDING, Outcome.UNANSWERED)
+        and exchange.outcome in (Outcome.PENDING, Outcome.UNANSWERED, Outcome.UNKNOWN)
         and not before.captures[exchange.capture].complete
     }
 

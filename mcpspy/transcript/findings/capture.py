@@ -60,6 +60,7 @@ _KILLED_AT_THE_END: Final = (
     "Clients on the Python SDK kill a server, and mcpspy with it, that still writes to stdout then."
 )
 
+_FILE: Final = "The file, or what wrote it."
 _RECORD: Final = "Record the session with mcpspy, if you need these messages."
 
 RULES: Final = (CAPTURE_INCOMPLETE, CAPTURE_DAMAGED, CAPTURE_EDITED, RECORDING_GAP)
@@ -69,8 +70,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find what the capture lacks."""
     for at_ns, gap in facts.gaps:
         if imported_facts(facts.capture.header):
-            what, advice = f"Messages are not in the imported file: {gap.why}.", _RECORD
-            yield hit_on_record(RECORDING_GAP, facts, at_ns, gap.number, what, "file", advice=advice)
+            what = f"Not everything could be read from the imported file: {gap.why}."
+            yield hit_on_record(RECORDING_GAP, facts, at_ns, gap.number, what, "file", blame=_FILE, advice=_RECORD)
             continue
         what = f"{gap.frames:,} frames with {gap.bytes:,} bytes passed unrecorded: {gap.why}."
         yield hit_on_record(RECORDING_GAP, facts, at_ns, gap.number, what, "disk")

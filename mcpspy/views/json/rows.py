@@ -25,11 +25,11 @@ from ...transcript.model import (
     Log,
     Message,
     ModelCall,
-    Outcome,
     Row,
     Transcript,
     UnpairedMessage,
 )
+from ...transcript.outcome import outcome_counts
 from ...transcript.phases import Lifecycle, lifecycles
 from ...transcript.stats.outcomes import outcomes
 from ...wire.json_spans import members
@@ -125,7 +125,7 @@ def capture_object(capture: CaptureInfo) -> dict[str, Any]:
 def summary_object(transcript: Transcript, *, live: bool) -> dict[str, Any]:
     """Return the summary in numbers."""
     of_outcomes = outcomes(transcript)
-    counts = {outcome.value.replace(" ", "_"): of_outcomes[outcome] for outcome in Outcome}
+    counts = outcome_counts(of_outcomes)
     complete = all(capture.complete for capture in transcript.captures)
     models = {"model_calls": len(transcript.model_calls)} if any(capture.is_model for capture in transcript.captures) else {}
     return {

@@ -4,7 +4,8 @@ from dataclasses import asdict
 from typing import Any
 
 from ...transcript.llm.usage import ModelNumbers, ToolNumbers, leg_numbers
-from ...transcript.model import Numbered, Outcome, Row, Transcript
+from ...transcript.model import Numbered, Row, Transcript
+from ...transcript.outcome import outcome_counts
 from ...transcript.stats.context import ServerCost
 from ...transcript.stats.statistics import CallNumbers, Latency, ServerNumbers
 from ...transcript.stats.stored_numbers import known_numbers
@@ -44,7 +45,7 @@ def _leg(transcript: Transcript, rows: list[Row] | None) -> str:
 def _model(model: ModelNumbers) -> dict[str, Any]:
     members = asdict(model)
     del members["outcomes"]
-    counts = {outcome.value.replace(" ", "_"): model.outcomes.get(outcome, 0) for outcome in Outcome}
+    counts = outcome_counts(model.outcomes)
     return {"count": model.calls, "failed": model.failed, **counts, **members}
 
 
@@ -99,7 +100,7 @@ def _calls(calls: CallNumbers) -> dict[str, Any]:
     members |= {
         "count": calls.count,
         "failed": calls.failed,
-        **{outcome.value.replace(" ", "_"): calls.outcomes.get(outcome, 0) for outcome in Outcome},
+        **outcome_counts(calls.outcomes),
         "codes": calls.codes,
         "latency": _latency(calls.latency),
         "exchanges": calls.exchanges,

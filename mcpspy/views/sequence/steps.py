@@ -214,7 +214,7 @@ class Steps:
                     at_ns=row.left_ns, start=asks, end=answers, kind=ArrowKind.CANCELLATION, text=text, style=phrase.style,
                     row=row.row, closes=answers,
                 )  # fmt: skip
-            case Outcome.UNANSWERED | Outcome.PROBE if row.cancelled is None:
+            case Outcome.UNANSWERED | Outcome.UNKNOWN | Outcome.PROBE if row.cancelled is None:
                 number, at_ns, words = self._missing(row)
                 text = f"{row.row} {_sentence(phrase._replace(detail=words))}"
                 yield number, Arrow(

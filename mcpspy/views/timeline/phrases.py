@@ -27,7 +27,7 @@ from ...transcript.log_lines import json_logger
 from ...transcript.mcp.content import content_facts
 from ...transcript.mcp.methods import OPENINGS
 from ...transcript.mcp.revisions import Era
-from ...transcript.message import SEALED, mark_words
+from ...transcript.message import SEALED, UNREAD, mark_words
 from ...transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, CaptureInfo, Exchange, Kind, Message, Outcome, UnpairedMessage
 from ...wire.framing import FRAMINGS
 from ...wire.lines import Lines
@@ -61,6 +61,7 @@ OUTCOME_STYLES = {
     Outcome.TOOL_ERROR: "bad",
     Outcome.HTTP_ERROR: "bad",
     Outcome.UNANSWERED: "bad",
+    Outcome.UNKNOWN: "warn",
     Outcome.CANCELLED: "warn",
     Outcome.REDIRECTED: "warn",
     Outcome.PENDING: "wait",
@@ -91,6 +92,8 @@ def _outcome_phrase(exchange: Exchange, detail: Detail) -> Phrase:
         is_cancelled = exchange.cancelled is not None or exchange.era is Era.MODERN
         phrase = phrase._replace(word=f"{outcome.value if is_cancelled else 'given up'} {given_up_words(exchange)}".rstrip())
     match outcome:
+        case Outcome.UNKNOWN:
+            return phrase._replace(detail=UNREAD)
         case Outcome.PROBE:
             return phrase._replace(detail=_refusal(exchange))
         case Outcome.ERROR if exchange.response is not None:
