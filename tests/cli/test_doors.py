@@ -44,7 +44,7 @@ def sealed(body: bytes) -> bytes:
 
 def by_clients(data: bytes, client_of: Callable[[int], int]) -> bytes:
     """Add the note of a tap that found out whose connections these are: the last line but one."""
-    lines = data.splitlines()
+    lines = [_without_note(line) for line in data.splitlines()]
     if len(lines) < 2:
         return data
     connections = sorted({int(number) for number in re.findall(rb'"connection":(\d+)', data)})
@@ -62,6 +62,13 @@ def by_clients(data: bytes, client_of: Callable[[int], int]) -> bytes:
     if body := _SEAL.sub(b"}", last) if _SEAL.search(last) else b"":
         last = sealed(_NUMBER.sub(b'{"n":%d' % (number + 1), body))
     return b"\n".join([*lines[:-1], note, last]) + (b"\n" if data.endswith(b"\n") else b"")
+
+
+def _without_note(line: bytes) -> bytes:
+    """Take from a line that a tap knew another client."""
+    if b'"topic":"%b"' % CLIENT_PROCESSES.encode() not in line:
+        return line
+    return sealed(_SEAL.sub(b"}", line).replace(CLIENT_PROCESSES.encode(), b"other"))
 
 
 def one_client(connection: int) -> int:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, Unpack
 
+import msgspec
+
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ...http.head import EVENT_STREAM, SESSION
@@ -139,6 +141,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     streams: dict[str, Transaction] = {}
     ended: set[str] = set()
     split: list[tuple[str, Transaction, Transaction]] = []
+    known: _KnownSessions | None = None
     unclear: dict[str, Transaction] = {}  # refused with 400, which tells no client to begin another session
     for transaction in transactions.values() if _needs_all(facts) else unusual(transactions):
         session = transaction.scope.session if transaction.scope.kind is ScopeKind.SESSION else ""
@@ -146,6 +149,11 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if lacks_session(transaction, exchange, first_ns):
             if any(hides_session(opening.transaction) for opening in facts.initializes):
                 continue  # `browsers` says so
+            known = known or _KnownSessions(facts)
+            if not known.had_one(transaction):
+                if _asks_for_session(transaction, exchange):
+                    yield _lost_session(facts, transaction, exchange, None)
+                continue
             name = _sent_name(facts, transaction) if exchange is None else exchange.method
             what = f"{name} came without {SESSION.title()} and was refused, after the server had given out a session."
             yield _hit(SESSION_MISSING, facts, transaction, what, CLIENT, group="left out")
@@ -153,7 +161,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if not session:
             yield from _modern_session(facts, transaction)
             if first_ns is None and _asks_for_session(transaction, exchange):
-                yield _lost_session(facts, transaction, exchange)
+                opening = next((row for row in facts.initializes if row.at_ns < transaction.at_ns), None)
+                yield _lost_session(facts, transaction, exchange, opening)
             continue
         if transaction.method == "DELETE":
             ended.add(session)
@@ -276,11 +285,13 @@ def _asks_for_session(transaction: Transaction, exchange: Exchange | None) -> bo
     return b"session" in transaction.refusal.lower()
 
 
-def _lost_session(facts: CaptureFacts, transaction: Transaction, exchange: Exchange | None) -> Hit:
-    """Blame a gateway that shows itself: a server that asks for a session gives one out, and clients on the SDKs send it back."""
+def _lost_session(facts: CaptureFacts, transaction: Transaction, exchange: Exchange | None, opening: Exchange | None) -> Hit:
+    """Blame a client that has no `opening`, or a gateway that shows itself.
+
+    A server that asks for a session gives one out, and clients on the SDKs send it back.
+    """
     name = _sent_name(facts, transaction) if exchange is None else exchange.method
     what = f"{name} was refused because it names no session, but no response gave one to the client."
-    opening = next((row for row in facts.initializes if row.at_ns < transaction.at_ns), None)
     if opening is None:
         blame = "The client: it sent no initialize before this request."
         return _hit(
@@ -325,6 +336,56 @@ def given_out_ns(facts: CaptureFacts) -> int | None:
         if transaction.scope.kind is ScopeKind.SESSION and 0 < transaction.status < _BAD_REQUEST
     )
     return next(served, None)
+
+
+class _SessionUse(msgspec.Struct):
+    """Signs of the client that uses a session: its connections, by the time of the first use; its processes; its programs."""
+
+    first_ns: int
+    last_ns: int = 0
+    connections: dict[int, int] = {}
+    owners: set[tuple[int, int] | None] = set()
+    agents: set[str] = set()
+
+
+class _KnownSessions:
+    """The sessions of a capture, by which the client of a request is told apart from others that share the server."""
+
+    __slots__ = ("_owners", "_uses")
+
+    def __init__(self, facts: CaptureFacts) -> None:
+        self._owners = facts.capture.client_processes
+        uses: dict[str, _SessionUse] = {}
+        for transaction in facts.capture.transactions.values():
+            if transaction.scope.kind is ScopeKind.SESSION and 0 < transaction.status < _BAD_REQUEST:
+                use = uses.setdefault(transaction.scope.session, _SessionUse(transaction.at_ns))
+                use.last_ns = transaction.at_ns
+                use.connections.setdefault(transaction.connection, transaction.at_ns)
+                use.owners.add(self._owners.get(transaction.connection))
+                use.agents.add(_agent(transaction))
+        self._uses = list(uses.values())
+
+    def had_one(self, transaction: Transaction) -> bool:
+        """Return whether the client of a request had been given a session before it, as far as one can tell.
+
+        If the request's connection has no session before it, it may be another client's, and is if that client begins one later
+        on this connection, or while the first session goes on.
+        """
+        at_ns, connection = transaction.at_ns, transaction.connection
+        owner, agent = self._owners.get(connection), _agent(transaction)
+        of_client = [
+            use for use in self._uses if agent in use.agents and (owner is None or owner in use.owners or use.owners == {None})
+        ]
+        before = [use for use in of_client if use.first_ns < at_ns]
+        if any(use.connections.get(connection, at_ns) < at_ns for use in before):
+            return True
+        later = [use for use in of_client if use.first_ns > at_ns]
+        is_other = any(connection in use.connections or any(use.first_ns < first.last_ns for first in before) for use in later)
+        return bool(before) and not is_other
+
+
+def _agent(transaction: Transaction) -> str:
+    return "" if transaction.request is None else transaction.request.head.get("user-agent")
 
 
 def asks_for_stream(transaction: Transaction) -> bool:
