@@ -225,7 +225,8 @@ def comparison_answer(
     whole = _text(comparison_lines(comparison, width=WIDTH), mask)
     lines, next_cursor = page_of(list(short_lines(whole)), first, max_tokens)
     words = "differ" if comparison.different else "do not differ in what was asked and answered"
-    text = f"{named(before)} and {named(after)} {words}.\n{fence.around(lines)}"
+    both = dict.fromkeys((named(before), named(after)))
+    text = f"{' and '.join(both) if len(both) > 1 else 'The two captures'} {words}.\n{fence.around(lines)}"
     if next_cursor is not None:
         text += f'\nMore follows: call again with cursor "{next_cursor}".'
     if comparison.unread:

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from ..capture.store.address import addresses
-from ..capture.store.catalog import CatalogEntry, Count, Recording, count, entries, recordings
+from ..capture.store.catalog import CatalogEntry, Count, Recording, count, elsewhere, entries, recordings
 from ..capture.store.clients import noted_clients
 from ..capture.store.folder import captures_folder
 from ..capture.store.pruning import empty_files, prune_totals
@@ -111,6 +111,8 @@ def _show(lines: list[RecordingLine], unreadable: list[UnreadableFile]) -> None:
 
 def _say_nothing_yet() -> None:
     say(f"Nothing has been recorded yet in {safe_text(captures_folder())}.")
+    if other := elsewhere():
+        say(f"{safe_text(other)}.")
     say("mcpspy wrap inserts mcpspy between your clients and their servers; mcpspy demo shows a small example.")
 
 

@@ -59,6 +59,11 @@ def main() -> int:
 
         _say(f"mcpspy: {sentence(safe_text(without_logins(str(error))))}")
         return error.exit_status
+    except ModuleNotFoundError as error:
+        if debug or error.name is None or error.name.partition(".")[0] == "mcpspy":
+            raise
+        _say(f"mcpspy: this installation lacks {error.name.partition('.')[0]}; install it again: pip install --upgrade mcpspy")
+        return 2
     except OSError as error:
         if debug:
             raise

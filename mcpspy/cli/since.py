@@ -134,6 +134,7 @@ def select_captures_since(whats: tuple[str, ...], since: Since) -> tuple[Capture
 
             raise click.UsageError("--since cannot be combined with rows; name a capture or a recording.")
         return selection, whats
+    from ..capture.store.catalog import elsewhere
     from ..capture.store.recent import last_heard_ns, recordings_since
 
     recordings, newest = recordings_since(since.wall_ns)
@@ -142,7 +143,10 @@ def select_captures_since(whats: tuple[str, ...], since: Since) -> tuple[Capture
         last = (
             "" if newest is None else f"; the last record is of {_local(last_heard_ns(newest)):%Y-%m-%d %H:%M:%S} (mcpspy list)"
         )
-        say(f"mcpspy: nothing was recorded {since.words}{last or f', nor before, in {safe_text(captures_folder())}'}")
+        nowhere = f", nor before, in {safe_text(captures_folder())}"
+        say(f"mcpspy: nothing was recorded {since.words}{last or nowhere}")
+        if not last and (other := elsewhere()):
+            say(f"mcpspy: {safe_text(other)}")
     paths = dict.fromkeys(capture.path for _, recording in named[::-1] for capture in recording.entries)
     return CaptureSelection(paths=tuple(paths)), tuple(name for name, _ in named if name)
 

@@ -127,6 +127,8 @@ def test_two_rows_are_compared() -> None:
     path = capture("everything")
     told = call(path, "compare", before=f"{path}", after=f"{path}")
     assert told.content["different"] is False
+    assert told.ours.startswith("The two captures do not differ")  # and not that capture from that capture
+    assert call(path, "compare", before="@", after=f"{path}").ours.startswith("@ and that capture do not differ")
     other = call(path, "compare", before="@", after=f"{capture('git')}")
     assert other.is_error, "a file that was not named at the start"
 

@@ -13,7 +13,7 @@ from ...errors import AddressError, CaptureError
 from ...lazy_pattern import lazy_pattern
 from ...records import SERVER, Frame, Open
 from ..file.reader import read
-from .catalog import CatalogEntry, Recording, entries, has_failed, is_counted, recordings
+from .catalog import CatalogEntry, Recording, elsewhere, entries, has_failed, is_counted, recordings
 from .folder import EXTENSION, captures_folder
 
 STDIN = "-"
@@ -221,5 +221,5 @@ def _has_answer(capture: CatalogEntry) -> bool:
 
 def _nothing_yet(what: str) -> AddressError:
     advice = "mcpspy wrap inserts mcpspy between your clients and their servers, and mcpspy demo shows a small example"
-    reason = f"nothing has been recorded yet; {advice}"
+    reason = f"nothing has been recorded yet; {elsewhere() or advice}"
     return AddressError(what, reason, searched_folder=captures_folder())

@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...errors import CaptureError
-from ...platform.files import read_at
+from ...platform.files import read_at, user_home
 from ...records import End, Exit, Frame, Header, Open
 from ..file.reader import CHUNK_BYTES, Reader, RecordCounts, read, sound_record
 from .clients import ClientProcess, given_name, noted_clients
@@ -199,6 +199,20 @@ def capture_paths(folder: str | None = None) -> list[str]:
             return sorted(file.path for file in files if file.name.endswith(EXTENSION) and file.is_file(follow_symlinks=False))
     except FileNotFoundError:
         return []
+
+
+def elsewhere() -> str:
+    """Return where to look too if the store that `MCPSPY_HOME` names has nothing: in the default store, if that has something.
+
+    Clients start servers with few variables: it may be set here and not there.
+    """
+    default = os.path.join(user_home(), ".mcpspy", "captures")
+    has_some = os.environ.get("MCPSPY_HOME") and captures_folder() != default and capture_paths(default)
+    return (
+        f"{default} has captures: clients do not see the MCPSPY_HOME that is set here; unset it to show them"
+        if has_some
+        else ""
+    )
 
 
 def entry(path: str) -> CatalogEntry | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...capture.store.catalog import capture_paths
+from ...capture.store.catalog import capture_paths, elsewhere
 from ...capture.store.columns import columns_folder, remove_unfinished
 from ...errors import AddressError
 from ...views.text.escape import safe_text
@@ -176,7 +176,8 @@ def _store_columns(sql: str) -> str:
     """Bring the columns of the store up to date, for this query. Return their folder. Raises: AddressError, SqlError."""
     folder, paths = columns_folder(), capture_paths()
     if not paths:
-        raise AddressError("the store", "nothing has been recorded yet; mcpspy wrap inserts mcpspy between clients and servers")
+        advice = elsewhere() or "mcpspy wrap inserts mcpspy between clients and servers"
+        raise AddressError("the store", f"nothing has been recorded yet; {advice}")
     os.makedirs(folder, 0o700, exist_ok=True)
     if KnownFiles(folder, written_by(payloads=False)).are(paths):
         return folder

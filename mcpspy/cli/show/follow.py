@@ -14,7 +14,7 @@ from signal import SIGINT, SIGTERM, signal
 from typing import TYPE_CHECKING, Protocol
 
 from ...capture.store.address import STDIN
-from ...capture.store.catalog import CatalogEntry, Recording, entries, entry, recordings
+from ...capture.store.catalog import CatalogEntry, Recording, elsewhere, entries, entry, recordings
 from ...capture.store.folder import EXTENSION, captures_folder
 from ...capture.store.pruning import SETTLED_NS
 from ...errors import AddressError
@@ -374,6 +374,8 @@ def _first_recordings(whats: tuple[str, ...], since: Since | None) -> list[tuple
         if whats not in ((), (DEFAULT_WHAT,)):
             raise
         say(f"mcpspy: nothing has been recorded yet; waiting for the first capture in {safe_text(captures_folder())}")
+        if other := elsewhere():
+            say(f"mcpspy: {safe_text(other)}")
         return []
     if selection.rows is not None:
         import click
