@@ -53,10 +53,7 @@ def test_without_the_model_s_leg_nothing_is_found() -> None:
 
 def test_a_tool_of_the_client_s_own_need_not_reach_a_server() -> None:
     account = LISTED + OFFERED + '  offers bash {"type":"object"}\n⇐ uses c1 bash {"command":"ls"}\n⇒ returns c1 a.txt' + SAYS
-    assert {finding.rule: finding.severity for finding in findings_of(account)} == {
-        "offer-without-server": Severity.NOTE,
-        "unused-offers": Severity.NOTE,
-    }
+    assert findings_of(account) == []
 
 
 def test_a_tool_whose_name_happens_to_end_in_that_of_another_is_not_taken_for_it() -> None:
@@ -201,7 +198,7 @@ def test_a_server_that_was_not_recorded_may_have_a_tool_of_the_same_name_and_wor
     listed = LISTED.replace('"forecast",', '"forecast","description":"Tells.",')
     offers = '⇒ asks x\n  offers example-forecast {"type":"object"} Tells.\n  offers two-forecast {"type":"object"} Tells.\n'
     account = listed + offers + '⇐ uses c1 two-forecast {"city":"Paris"}\n⇒ returns c1 sunny' + SAYS
-    assert rules(account) == {"unused-offers"}
+    assert rules(account) == set()
 
 
 def test_a_tool_that_goes_by_a_name_that_nobody_knows_is_known_by_its_words() -> None:

@@ -11,7 +11,7 @@ in /v1, for `anthropic` it does not. STORY is JSON, or the path of a file of JSO
 a `key`, whoever does not show it gets 401. The first ANSWER that fits is given, and the tools that it wants are in `tools`:
 
     {"to": TEXT, "times": N,              fits if the prompt's last turn holds TEXT; only so often per connection, where it says so
-     "text": …, "thinking": …, "tools": [{"name": …, "arguments": {…} or TEXT, "id": …}], "finish": …,
+     "text": …, "thinking": …, "tools": [{"name": …, "arguments": {…} or TEXT, "id": …, "item": {…}}], "finish": …,
      "id": …, "created": SECONDS,
      "usage": {"input": N, "output": N, "cached": N, "reasoning": N},      else counted as a token for four bytes
      "pieces": N, "utf16": true,          letters per delta; cut between the halves of a surrogate pair
@@ -21,6 +21,7 @@ a `key`, whoever does not show it gets 401. The first ANSWER that fits is given,
      "error": {"status": N, "type": …, "message": …, "code": …, "retry_after": SECONDS, "after": N},
      "cut": N, "misplace": N, "garble": N, "unended": true}
 
+An `item` has more members for the item of responses, or other values: {"type": "tool_search_call", …} makes another kind of it.
 An `error` is the answer, unless it says `after` how many events of a stream it comes. Broken streams: `cut` ends the connection
 after so many events, `misplace` gives deltas from there on an index that nothing opened, `garble` makes that event no JSON, and
 `unended` leaves out what says that the answer is whole.
@@ -83,14 +84,14 @@ def compact(value: Any) -> str:
 
 
 def texts(value: Any) -> Iterator[str]:
-    """Return all text in a turn of any API: contents, parts, blocks, outputs and results of tools."""
+    """Return all text in a turn of any API: contents, parts, blocks, outputs and results of tools, and tools that were found."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
         for item in value:
             yield from texts(item)
     elif isinstance(value, dict):
-        for name in ("content", "output", "text"):
+        for name in ("content", "output", "text", "tools", "description", "tool_name"):
             yield from texts(value.get(name))
 
 
@@ -259,6 +260,7 @@ class Connection(BaseHTTPRequestHandler):
             {
                 "id": use.get("id", f"call_{self.number:04}{index}"),
                 "name": use["name"],
+                "item": use.get("item", {}),
                 "arguments": written(use["arguments"] if isinstance(use["arguments"], str) else compact(use["arguments"])),
             }
             for index, use in enumerate(answer.get("tools", ()))

@@ -143,7 +143,7 @@ def response_part(text: str) -> Json:
 
 
 def response_use(name: str, status: str, use: Json) -> Json:
-    """Write an item with a tool use; the client's answer names its `call_id`."""
+    """Write an item with a tool use, with what the story adds to it; the client's answer names its `call_id`."""
     return {
         "id": name,
         "type": "function_call",
@@ -151,6 +151,7 @@ def response_use(name: str, status: str, use: Json) -> Json:
         "arguments": use["arguments"],
         "call_id": use["id"],
         "name": use["name"],
+        **use.get("item", {}),
     }
 
 
@@ -215,8 +216,13 @@ def response_deltas(reply: ModelAnswer) -> Iterator[Json]:
     for index, item in enumerate(response_items(reply)):
         at = {"item_id": item["id"], "output_index": index}
         status = {"status": "in_progress"} if "status" in item else {}
-        yield {"type": "response.output_item.added", "output_index": index, "item": {**item, **EMPTY[item["type"]], **status}}
-        yield from PARTS[item["type"]](reply, item, at)
+        yield {
+            "type": "response.output_item.added",
+            "output_index": index,
+            "item": {**item, **EMPTY.get(item["type"], {}), **status},
+        }
+        if item["type"] in PARTS:
+            yield from PARTS[item["type"]](reply, item, at)
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
     yield {"type": "response.completed", "response": response_body(reply)}
 

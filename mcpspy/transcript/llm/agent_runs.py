@@ -21,6 +21,7 @@ from ..mcp.methods import INITIALIZED, LISTEN
 from ..model import Exchange, Outcome, Row, Transcript, UnpairedMessage
 from ..phases import ANY_TIME, DISCOVERY
 from .model_call import ModelCall
+from .tags import users_words
 from .tool_trips import ToolTrip
 
 Span = tuple[int, int]
@@ -105,10 +106,10 @@ def _is_final(call: ModelCall) -> bool:
 
 
 def _user_text(call: ModelCall) -> str:
-    """Return the text of the last user's turn that is new in a prompt."""
+    """Return the user's words in the turns that are new in a prompt: the last ones, without what the agent adds."""
     new_turns = call.prompt.turns[call.added :]
     texts = [turn.text for turn in new_turns if turn.role == "user" and turn.text and not turn.returns]
-    return texts[-1] if texts else ""
+    return next((words for text in reversed(texts) if (words := users_words(text))), texts[-1] if texts else "")
 
 
 def _server_spans(transcript: Transcript, runs: list[AgentRun]) -> list[list[Span]]:

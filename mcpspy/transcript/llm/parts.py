@@ -44,7 +44,7 @@ def _named(kind: str, part: dict[str, Any]) -> str:
     inner = next(
         (members(part[name]) for name in ("image_url", "input_audio", "file") if isinstance(part.get(name), dict)), part
     )
-    name = string(inner.get("filename")) or string(part.get("title"))
+    name = string(inner.get("filename")) or string(part.get("title")) or string(part.get("tool_name"))
     url = _url(part, inner, source)
     if url.startswith(_DATA):
         media_type, _, data = url.removeprefix(_DATA).partition(",")

@@ -25,6 +25,10 @@ _CLIENT_RUNS: Final = {
 _ENDS: Final = {"response.completed", "response.incomplete", "response.failed"}
 _NAMES_IN_USES: Final = {"computer_use_preview": "computer"}
 """By the type of an offer without a name: the name that its uses have, where that differs."""
+_MORE_OFFERS: Final = {"additional_tools", "tool_search_output"}
+"""Items of `input` that offer tools, which `tools` does not repeat."""
+_DEFAULT_NAMESPACE: Final = "functions"
+"""The namespace whose tools are called by their bare names."""
 _OFFERED_TO_CLIENTS: Final = {"function", "custom", "computer_use_preview", "computer", "local_shell", "shell", "apply_patch"}
 
 
@@ -34,10 +38,14 @@ def prompt(body: dict[str, Any]) -> Prompt:
     turns = [Turn(role="system", text=instructions)] if instructions else []
     turns += [Turn(role="user", text=content)] if isinstance(content, str) else [turn(item) for item in items(content)]
     in_text = [tool for turn in turns if turn.role in ("system", "developer") for tool in offers_in(turn.text)]
+    offers = [offer(tool) for member in items(body.get("tools")) for tool in _tools(member)]
+    more = {tool.name: tool for item in items(content) for tool in _more_offers(members(item))}
+    for tool in offers:
+        more.pop(tool.name, None)
     return Prompt(
         model=string(body.get("model")),
         turns=tuple(turns),
-        offers=(*(offer(tool) for member in items(body.get("tools")) for tool in _tools(member)), *in_text),
+        offers=(*offers, *more.values(), *in_text),
         is_streamed=body.get("stream") is True,
         continues=string(body.get("previous_response_id")),
     )
@@ -65,9 +73,9 @@ def use(item: dict[str, Any]) -> ToolUse:
     kind = string(item.get("type"))
     return ToolUse(
         id=string(item.get("call_id")) or string(item.get("id")),
-        name=string(item.get("name")) or kind.removesuffix("_call"),
+        name=_qualified(item.get("namespace"), item.get("name")) or kind.removesuffix("_call"),
         arguments=_arguments(item),
-        is_hosted=kind not in _CLIENT_RUNS,
+        is_hosted=kind not in _CLIENT_RUNS and not _is_run_by_client(item),
     )
 
 
@@ -80,14 +88,32 @@ def offer(tool: Any) -> ToolOffer:
         description=string(fields.get("description")),
         schema=fields.get("parameters"),
         bytes=size_bytes(tool),
-        is_hosted=kind not in _OFFERED_TO_CLIENTS,
+        is_hosted=kind not in _OFFERED_TO_CLIENTS and not _is_run_by_client(fields),
     )
 
 
+def _more_offers(item: dict[str, Any]) -> list[ToolOffer]:
+    """Read the tools that an item of `input` offers, such as those that a search found; each search may find the same."""
+    tools = items(item.get("tools")) if item.get("type") in _MORE_OFFERS else []
+    return [offer(tool) for member in tools for tool in _tools(member)]
+
+
 def _tools(member: Any) -> list[Any]:
-    """Return the tools within a member of `tools`: those of a namespace, which are called by their own names, else itself."""
-    within = items(members(member).get("tools")) if members(member).get("type") == "namespace" else []
-    return within or [member]
+    """Return the tools within a member of `tools`: those of a namespace, by their names within it, else itself."""
+    fields = members(member)
+    within = [members(tool) for tool in items(fields.get("tools"))] if fields.get("type") == "namespace" else []
+    return [{**tool, "name": _qualified(fields.get("name"), tool.get("name"))} for tool in within] or [member]
+
+
+def _qualified(namespace: Any, name: Any) -> str:
+    """Write a tool's name within its namespace: two namespaces may have tools of one name."""
+    space, bare = string(namespace), string(name)
+    return f"{space}.{bare}" if space and bare and space != _DEFAULT_NAMESPACE else bare
+
+
+def _is_run_by_client(fields: dict[str, Any]) -> bool:
+    """Return whether an offer or a use says that the client runs it, as it may a `tool_search`."""
+    return fields.get("execution") == "client"
 
 
 def usage(value: Any) -> Usage:
@@ -116,6 +142,8 @@ def _arguments(item: dict[str, Any]) -> str:
 def _tool_return(item: dict[str, Any]) -> ToolReturn:
     """Read a tool return: a text, its parts or a screenshot; any other output, such as that of a shell, as JSON."""
     output = item.get("output")
+    if loaded := _more_offers(item):
+        output = ", ".join(tool.name for tool in loaded)
     parts = [output] if isinstance(output, dict) else output
     is_content = isinstance(parts, str) or (isinstance(parts, list) and all(members(part).get("type") for part in parts))
     text = text_of(parts) if is_content else json_text(output)

@@ -3,9 +3,11 @@
 Source: the prompt template of Qwen and Hermes models, which many agents and servers use. Other spellings are not recognised.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
+from ...lazy_pattern import lazy_pattern
 from ...wire.json_spans import members as slices
 from .json_values import json_value, members, size_bytes, string
 from .prompt import ToolOffer, ToolReturn, ToolUse
@@ -13,6 +15,16 @@ from .prompt import ToolOffer, ToolReturn, ToolUse
 CALL: Final = "tool_call"
 RESPONSE: Final = "tool_response"
 TOOLS: Final = "tools"
+
+_TAG_LETTERS: Final = 100
+_INSERTION: Final = (
+    r"(?=[a-z]+[-_])[a-z_-]*(?:system|reminder|environment|context|instructions|command|details|info|ide|tools)[a-z_-]*"
+)
+"""Names of elements that agents insert: several words, one of which says so."""
+_first_insertion = lazy_pattern(rf"<({_INSERTION})(?:\s[^<>]*)?>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_last_insertion = lazy_pattern(rf"</({_INSERTION})>$", re.IGNORECASE)
+_around_words = lazy_pattern(r"<(task|user[-_][a-z]+)>(.*)</\1>$", re.DOTALL)
+"""Elements in which some agents put the words of the user."""
 
 
 def uses_in(text: str, begin: int = 0, *, is_over: bool = True) -> list[tuple[ToolUse, int]]:
@@ -43,6 +55,20 @@ def without_returns(text: str) -> str:
             rest.append(text[at:begin])
             at = end
     return "".join((*rest, text[at:])).strip() if rest else text
+
+
+def users_words(text: str) -> str:
+    """Return a user's words without what agents put before and after them: `<system-reminder>…</system-reminder>` and the like.
+
+    Other elements stay, since users paste markup too, except for one around all of the words. Empty if there are no words.
+    """
+    text = text.strip()
+    while (match := _first_insertion.match(text)) is not None:
+        text = text[match.end() :].lstrip()
+    while (match := _last_insertion.search(text[-_TAG_LETTERS:])) is not None and (begin := text.rfind(f"<{match[1]}")) >= 0:
+        text = text[:begin].rstrip()
+    match = _around_words.match(text)
+    return text if match is None else match[2].strip()
 
 
 def offers_in(text: str) -> tuple[ToolOffer, ...]:

@@ -85,6 +85,10 @@ class ToolNames:
             known = self._known[name] = self._candidates(name)
         return known
 
+    def servers(self, capture: int | None = None) -> set[str]:
+        """Return the names of the server of a capture, or of all servers, as lower-case words."""
+        return {name for index, names in self._servers.items() if capture in (None, index) for name in names}
+
     def likeliest(self, name: str) -> list[Tool]:
         """Return the tools of the surest likeness; empty if no server has a tool of a similar name."""
         return next(iter(self.candidates(name).values()), [])

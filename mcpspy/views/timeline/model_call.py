@@ -7,6 +7,7 @@ Turns that the call before had already are counted by role, system messages are 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from ...transcript.llm.deferred import deferred_names, search_tool
 from ...transcript.llm.model_call import ModelCall
 from ...transcript.llm.prompt import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn
 from ...transcript.llm.tool_names import bare_name
@@ -101,6 +102,7 @@ def _prompt(row: ModelCall, prompt: Prompt, answered: list[ToolTrip], width: int
     if prompt.flaw:
         yield fitted([("  ", ""), (one_line(prompt.flaw), "warn")], width)
     yield from _offers(prompt.offers, width)
+    yield from _deferred(prompt, width)
     old = Counter(turn.role for turn in prompt.turns[: row.added])
     if old:
         words = ", ".join(f"{count:,} {one_line(role)}" for role, count in old.items())
@@ -126,6 +128,18 @@ def _offers(offers: tuple[ToolOffer, ...], width: int | None) -> Iterator[Line]:
         yield fitted([("    ", ""), (_signature(offer), "key"), (hosted, "dim"), (f"  {about}", "dim")], width)
     if len(shown) < len(offers):
         yield [("    ", ""), (f"… {counted(len(offers) - len(shown), 'more tool')}", "dim")]
+
+
+def _deferred(prompt: Prompt, width: int | None) -> Iterator[Line]:
+    """Print the names of deferred tools, and whether the model has searched for any."""
+    names, search = deferred_names(prompt), search_tool(prompt)
+    if not names:
+        return
+    searches = sum(use.name == search for turn in prompt.turns for use in turn.uses)
+    so_far = f"searched {counted(searches, 'time')} so far" if searches else "never searched for so far"
+    words = f"  {one_line(search)} finds them: {so_far}" if search else ""
+    yield fitted([("  ", ""), (f"{counted(len(names), 'name')} of deferred tools", ""), (words, "dim")], width)
+    yield fitted([("    ", ""), (one_line(", ".join(names)), "key")], width)
 
 
 def _signature(offer: ToolOffer) -> str:

@@ -122,7 +122,9 @@ def test_tools_of_a_namespace_and_a_computer_are_offered_by_the_names_of_their_u
     space = {"type": "namespace", "name": "crm", "tools": [{"type": "function", "name": "lookup"}]}
     tools = [space, {"type": "computer_use_preview"}, {"type": "namespace", "name": "no"}]
     offers = read("responses", input="x", tools=tools).offers
-    assert [(offer.name, offer.is_hosted) for offer in offers] == [("lookup", False), ("computer", False), ("no", True)]
+    assert [(offer.name, offer.is_hosted) for offer in offers] == [("crm.lookup", False), ("computer", False), ("no", True)]
+    use = {"type": "function_call", "call_id": "c", "namespace": "crm", "name": "lookup", "arguments": "{}"}
+    assert read("responses", input=[use]).turns[0].uses == (ToolUse(id="c", name="crm.lookup", arguments="{}"),)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from ..words import listed
 from .hits import hit_in_prompt
 
 if TYPE_CHECKING:
+    from ...llm.prompt import ToolOffer
     from .model_facts import ModelFacts, OfferedTool
 
 _ASKED: Final = '⇒ asks How is the weather?\n  offers forecast {"type":"object"}\n'
@@ -20,10 +21,10 @@ UNUSED_OFFERS: Final = cost_rule(
     name="unused-offers",
     title="Offered tools never used",
     severity=Severity.NOTE,
-    what="Prompts offer tools that the model never used, though it used others.",
+    what="The tools of servers that the model never used, though it used others, take 1,000 tokens of each prompt (estimated).",
     why="Every prompt pays for their definitions, and more tools make a wrong choice likelier.",
     blame="Unclear: a single conversation is not enough to blame the client's configuration.",
-    example=_ASKED + '  offers alerts {"type":"object"}\n' + _USES,
+    example=_ASKED + '  offers mcp__example__alerts {"type":"object"} Warns of ⟪storms, ×700⟫\n' + _USES,
     clean=_ASKED + _USES,
     advice="Look at several captures, and disable in the client the tools that are never used.",
 )
@@ -31,18 +32,22 @@ UNUSED_OFFERS: Final = cost_rule(
 RULES: Final = (UNUSED_OFFERS,)
 
 
+UNUSED_TOKENS: Final = 1_000
+"""Definitions of this size take 0.5 % of a context of 200,000 tokens in each prompt; less is not worth a look."""
+
 _NAMED: Final = 5
 """Number of tools that are named in a sentence."""
 
 
 def find(facts: ModelFacts) -> Iterator[Hit]:
-    """Find the tools that were offered and never used, and the tokens that their definitions took."""
+    """Find the tools of servers that were offered and never used, and the tokens that their definitions took."""
     used = {tool_trip.use.name for tool_trip in facts.tool_trips}
-    offers = list(facts.offered.values())
+    offers = [offered for offered in facts.offered.values() if _is_of_a_server(facts, offered.offer)]
     unused = [offered for offered in offers if offered.offer.name not in used]
-    if not unused or len(unused) == len(offers):
+    each = {id(offered): estimated_tokens(offered.text) for offered in unused}
+    if sum(each.values()) < UNUSED_TOKENS or not used:
         return
-    tokens = {id(offered): estimated_tokens(offered.text) * offered.count for offered in unused}
+    tokens = {id(offered): each[id(offered)] * offered.count for offered in unused}
     largest = sorted(unused, key=lambda offered: -tokens[id(offered)])
     names = list(dict.fromkeys(offered.offer.name for offered in largest))
     first = min((offered.first for offered in unused), key=lambda call: call.at_ns)
@@ -54,6 +59,11 @@ def find(facts: ModelFacts) -> Iterator[Hit]:
         f"{their} took about {sum(tokens.values()):,} tokens{_in_prompts(facts, unused)}."
     )
     yield hit_in_prompt(UNUSED_OFFERS, first, what, "unclear")
+
+
+def _is_of_a_server(facts: ModelFacts, offer: ToolOffer) -> bool:
+    """Return whether an offered tool is a server's, and not the agent's own, which its user cannot leave out."""
+    return facts.is_of_a_server(offer.name) or bool(facts.tools(offer.name, offer.description))
 
 
 def _in_prompts(facts: ModelFacts, unused: list[OfferedTool]) -> str:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ....wire.json_spans import members, string
+from ...llm.deferred import PREFIX
 from ...llm.prompt import offer_text
-from ...llm.tool_names import SURE, Tool, tool_names
+from ...llm.tool_names import SURE, Tool, bare_name, tool_names
 from ...llm.tool_trips import arguments_of, result_of, tool_calls, tool_trips
 from ...offers.definitions import DefinitionKind, Offer, offers
 
@@ -132,6 +133,15 @@ class ModelFacts:
         definition = next((offer.current.get(DefinitionKind.TOOL, {}).get(tool.name) for offer in of_server), None)
         text = None if definition is None else string(members(definition.raw).get("description", b""))
         return None if text is None else text.strip()
+
+    def names_of(self, capture: int | None = None) -> set[str]:
+        """Return the names of one server, or of all of them, as lower-case words."""
+        return self.names.servers(capture)
+
+    def is_of_a_server(self, name: str) -> bool:
+        """Return whether a tool's name says that it is a server's, recorded or not."""
+        bare = bare_name(name)
+        return name.startswith(PREFIX) or any(bare.startswith(f"{server}_") for server in self.names_of())
 
     def saw(self, capture: int, at_ns: int) -> bool:
         """Return whether a server's capture would have a call at this time: it had begun, and has lost nothing."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from ...llm.deferred import PREFIX, defers, named_words
+from ...llm.tool_names import bare_name
 from ...offers.definitions import Definition, DefinitionKind, Offer
 from ..rule import Hit, Severity, model_rule
 from ..words import listed
@@ -12,6 +14,7 @@ from .hits import hit_in_prompt
 
 if TYPE_CHECKING:
     from ...llm.model_call import ModelCall
+    from ...llm.prompt import Prompt
     from ...llm.tool_names import Tool
     from .model_facts import ModelFacts, OfferedTool
 
@@ -36,11 +39,11 @@ OFFER_WITHOUT_SERVER: Final = model_rule(
     name="offer-without-server",
     title="Offered tool of no recorded server",
     severity=Severity.NOTE,
-    what="A prompt offers a tool that no recorded server has.",
-    why="It may be the client's own, or of a server that is gone, so that calls of it fail.",
+    what="A prompt offers a tool under the name of a server, which no recorded server has.",
+    why="The server may be gone, or may no longer have the tool, so that calls of it fail.",
     blame="The client: it makes the offers, perhaps for a server that was not recorded.",
-    example=_ASKED + _ALERTS + '  offers tides {"type":"object"}\n' + _SAYS,
-    clean=_ASKED + _ALERTS + _SAYS,
+    example=_ASKED + _ALERTS + '  offers mcp__example__tides {"type":"object"}\n' + _SAYS,
+    clean=_ASKED + _ALERTS + '  offers read_file {"type":"object"}\n' + _SAYS,
     advice="If a server should have the tool, record that server too, and check that it lists the tool under this name.",
 )
 
@@ -95,21 +98,32 @@ def _not_offered(facts: ModelFacts, offer: Offer, agents: dict[Tool, set[int]], 
     after = [call for call in facts.calls if call.capture in models and call.at_ns >= tools[0].message.at_ns]
     if not missing or not after:
         return
+    deferring = [call.prompt for call in after if defers(call.prompt)]
+    missing = _unnamed(facts, offer, missing, deferring) if deferring else missing
     # An offer that merely has a tool's name in it, such as web_search, does not prove that the recorded model is this client's.
-    is_certain = not facts.offered or bool(own)
-    is_certain = is_certain and not any(_is_tool_search(offered.offer.name) for offered in facts.offered.values())
-    yield _missing(facts, missing, len(tools), after, None if is_certain else Severity.NOTE)
+    is_certain = (not facts.offered or bool(own)) and not deferring
+    if missing:
+        yield _missing(facts, missing, len(tools), after, None if is_certain else Severity.NOTE)
+
+
+def _unnamed(facts: ModelFacts, offer: Offer, missing: list[Definition], prompts: list[Prompt]) -> list[Definition]:
+    """Leave out the tools that prompts name as ones to search for, alone or all of a server.
+
+    A client may have its own name for a server: one that no recorded server has may be this one's.
+    """
+    words = {word for prompt in prompts for word in named_words(prompt)}
+    names, others = facts.names_of(offer.capture_info.index), facts.names_of()
+    spaces = {bare_name(word.removeprefix(PREFIX)) for word in words if word.count("__") == 1 and word.startswith(PREFIX)}
+    if spaces - others or names & (spaces | {bare_name(word) for word in words}):
+        return []
+    named = {bare_name(word.replace(".", "__").rpartition("__")[2]) for word in words}
+    return [tool for tool in missing if bare_name(tool.name or "") not in named]
 
 
 def _likely(facts: ModelFacts) -> set[Tool]:
     """Collect the tools that any offer may mean: a name that fits tools of two servers counts for both."""
     names = {offered.offer.name for offered in facts.offered.values()}
     return {tool for name in names for tools in facts.names.candidates(name).values() for tool in tools}
-
-
-def _is_tool_search(name: str) -> bool:
-    """Return whether a tool, by its name, is one with which a model searches for others, which are offered only then."""
-    return "toolsearch" in "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def _missing(
@@ -124,8 +138,15 @@ def _missing(
 
 
 def _without_server(facts: ModelFacts, offers: list[OfferedTool]) -> Iterator[Hit]:
-    """Find offers of tools that no recorded server has under any similar name."""
-    unknown = [offered for offered in offers if not facts.names.candidates(offered.offer.name)]
+    """Find offers of tools that no recorded server has under any similar name, and whose name says that they are a server's.
+
+    All others may be the agent's own.
+    """
+    unknown = [
+        offered
+        for offered in offers
+        if facts.is_of_a_server(offered.offer.name) and not facts.names.candidates(offered.offer.name)
+    ]
     if not unknown:
         return
     first = min((offered.first for offered in unknown), key=lambda call: call.at_ns)

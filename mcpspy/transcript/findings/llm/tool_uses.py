@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from ...llm.deferred import deferred_names, search_tool
 from ...llm.json_values import read_arguments
 from ..rule import HANDSHAKE, Hit, Rule, Severity, model_rule
 from .hits import hit_in_answer, hit_in_prompt
@@ -114,7 +115,7 @@ def find(facts: ModelFacts) -> Iterator[Hit]:
             continue  # which `answer-broken` reports
         is_json, value = read_arguments(tool_trip.use.arguments)
         is_object = is_json and isinstance(value, dict)
-        if not is_object:
+        if not is_object and not _is_free_text(facts, tool_trip):
             what = f"The arguments of {_tool(tool_trip)} are not a JSON object: {quoted_text(tool_trip.use.arguments)}."
             yield _hit(ARGUMENTS_NOT_JSON, tool_trip, what, "model")
         if _is_made_up(facts, tool_trip):
@@ -136,6 +137,12 @@ def quoted_text(text: str) -> str:
     return f"“{bare[:QUOTED]}…”" if len(bare) > QUOTED or len(text) > 4 * QUOTED else f"“{bare}”"
 
 
+def _is_free_text(facts: ModelFacts, tool_trip: ToolTrip) -> bool:
+    """Return whether a tool takes text that is no JSON, as a program or a patch: it was offered without a schema."""
+    offered = facts.by_name.get(tool_trip.used_in.row, {}).get(tool_trip.use.name)
+    return offered is not None and offered.offer.schema is None and not tool_trip.use.arguments.lstrip().startswith("{")
+
+
 def _is_made_up(facts: ModelFacts, tool_trip: ToolTrip) -> bool:
     """Return whether a prompt offers tools, but not this one. A use whose JSON is broken has no name to look for."""
     offers = facts.by_name.get(tool_trip.used_in.row)
@@ -147,8 +154,17 @@ def _made_up(facts: ModelFacts, tool_trip: ToolTrip) -> Hit:
     tools = set(facts.names.likeliest(tool_trip.use.name))
     same = [name for name in names if tools and not tools.isdisjoint(facts.names.likeliest(name))]
     what = f"The model asked for {_tool(tool_trip)}, which its prompt does not offer"
-    what += f"; the prompt offers it as {same[0][:80]}" if same else ""
+    what += f"; the prompt offers it as {same[0][:80]}" if same else _deferred(tool_trip)
     return _hit(USE_NOT_OFFERED, tool_trip, f"{what}.", "model")
+
+
+def _deferred(tool_trip: ToolTrip) -> str:
+    """Write that the model should have searched for a tool, if its prompt says so."""
+    prompt = tool_trip.used_in.prompt
+    name = tool_trip.use.name.replace(".", "__")
+    if {name, name.rpartition("__")[0]}.isdisjoint(deferred_names(prompt)):
+        return ""
+    return f": it is deferred, and {search_tool(prompt)[:80] or 'a search'} did not find it before"
 
 
 def _not_called(facts: ModelFacts, tool_trip: ToolTrip) -> Iterator[Hit]:
