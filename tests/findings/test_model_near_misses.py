@@ -111,6 +111,71 @@ def test_a_client_may_wrap_and_write_anew_what_a_tool_returns(result: dict[str, 
     assert rules(called_and_returned(result, returned)) == set()
 
 
+SKY = {"sky": "sunny <or so>", "degrees": 25.0, "days": ["Mon", "Tue", "Wed"]}
+OTHER_SKY = {**SKY, "days": ["Mon", "Tue"]}
+PRETTY, COMPACT, SORTED = json.dumps(SKY, indent=2), json.dumps(SKY, separators=(",", ":")), json.dumps(SKY, sort_keys=True)
+FORECAST = "Sunny in the morning, and rain in the afternoon."
+WALL = "Wall time: 0.0213 seconds\nOutput:\n"
+
+
+def escaped(value: Any) -> str:
+    """Write JSON as encoders do that have web pages in mind."""
+    return json.dumps(value).replace("<", "\\u003c").replace(">", "\\u003e").replace("/", "\\/")
+
+
+WRAPPED = [
+    (text(FORECAST), WALL + FORECAST),
+    (text(PRETTY), WALL + COMPACT),
+    (text(PRETTY), WALL + SORTED + "\n"),
+    (text(PRETTY), f"```json\n{COMPACT}\n```"),
+    (text(COMPACT), f"Here is the result:\n\n```\n{PRETTY}\n```\n(1 result)"),
+    (text(PRETTY), f"<result>{SORTED}</result>"),
+    (text("25 and sunny", structuredContent=SKY), WALL + COMPACT),
+    (text(PRETTY, structuredContent=SKY), f"[forecast] took 3 ms\n{SORTED}\nend of output"),
+    (text("sunny <or so>"), WALL + escaped([{"type": "text", "text": "sunny <or so>"}])),
+    (text("a/b", "<c>"), WALL + escaped([{"type": "text", "text": "a/b"}, {"type": "text", "text": "<c>"}])),
+    (text("<b>sunny</b>"), "output: " + escaped({"ok": True, "stdout": "<b>sunny</b>"})),
+    (text(PRETTY), f'{WALL}{{"result": {COMPACT}, "ms": 3}}'),
+    (text("25", structuredContent={"degrees": 25}), WALL + '{"degrees": 25.0}'),
+]
+"""Returns that hold the whole result, in other words or other JSON."""
+
+REPLACED = [
+    (text(FORECAST), WALL + "It will be nice.", "result-changed"),
+    (text(FORECAST), WALL + FORECAST[:30] + "\n[… truncated]", "result-cut"),
+    (text(FORECAST), f"```\n{FORECAST[:20]}\n```", "result-cut"),
+    (text(PRETTY), WALL + json.dumps(OTHER_SKY), "result-changed"),
+    (text(PRETTY), WALL + json.dumps({**SKY, "degrees": 26}), "result-changed"),
+    (text(PRETTY), f"```json\n{json.dumps({'sky': SKY['sky']})}\n```", "result-changed"),
+    (text("25 and sunny", structuredContent=SKY), WALL + json.dumps(OTHER_SKY), "result-changed"),
+    (text("sunny <or so>"), WALL + escaped([{"type": "text", "text": "rainy <or so>"}]), "result-changed"),
+    (text("a/b <and so on>", "<c>"), WALL + escaped([{"type": "text", "text": "a/b <and so on>"}]), "result-changed"),
+    (text(PRETTY), f'{WALL}{{"result": {json.dumps(OTHER_SKY)}, "ms": 3}}', "result-changed"),
+    (text(PRETTY), WALL, "result-changed"),
+    (text(json.dumps([1, 2, 3, 4])), WALL + "[1, 2, 3]", "result-changed"),
+]
+"""Twins, in which something is missing or other than it was."""
+
+
+def model_rules(result: dict[str, Any], returned: str) -> set[str]:
+    """Return the rules that a tool return of several lines breaks."""
+    captures = captures_of(called_and_returned(result, returned.replace("\n", "¶")))
+    for record in captures[1]:
+        if isinstance(record, Frame):
+            record.data = record.data.replace("¶".encode(), b"\\n")
+    return {finding.rule for finding in model_findings(transcribe(*captures), with_optional=True)}
+
+
+@pytest.mark.parametrize(("result", "returned"), WRAPPED)
+def test_lines_around_a_result_do_not_change_it(result: dict[str, Any], returned: str) -> None:
+    assert model_rules(result, returned) == set()
+
+
+@pytest.mark.parametrize(("result", "returned", "rule"), REPLACED)
+def test_lines_around_a_result_do_not_hide_that_it_was_changed(result: dict[str, Any], returned: str, rule: str) -> None:
+    assert model_rules(result, returned) == {rule}
+
+
 def test_an_error_of_the_protocol_that_is_told_in_words_is_not_hidden() -> None:
     called = '→ tools/call 2 {"name":"forecast","arguments":{"city":"Paris"}}\n← error 2 -32602 no such city\n'
     assert rules(LISTED + USES + called + "⇒ returns c1 MCP error -32602: no such city" + SAYS) == set()

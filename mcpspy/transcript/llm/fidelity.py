@@ -1,13 +1,15 @@
 """Fidelity of a tool return: how much of a tool's result the client reported to the model.
 
-Clients wrap results, join their blocks and rewrite JSON: a return with the same content counts as whole. Whether a change is an
+Clients wrap results, put lines around them, join their blocks and rewrite JSON: a return with the same content counts as whole. Whether a change is an
 improvement is not judged; a client may well shorten a long result.
 """
 
 import json
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, Final
 
+from ...lazy_pattern import lazy_pattern
 from ..message import Message
 from ..model import Kind
 from ..stats.context import result_text
@@ -18,6 +20,13 @@ MIN_SHARED_LETTERS: Final = 16
 
 _MARKS: Final = " \t\r\n.…[("
 """Characters between the beginning of a result and a note that it was cut."""
+
+
+MAX_JSON_STARTS: Final = 20
+"""The number of brackets at which JSON may begin in a return; more of them are not looked at."""
+
+_json_start = lazy_pattern(r"[{\[]")
+_DECODER: Final = json.JSONDecoder()
 
 
 class Fidelity(StrEnum):
@@ -77,15 +86,46 @@ def _holds(text: str, part: str) -> bool:
 
 
 def _is_same_json(text: str, texts: list[str], result: Message) -> bool:
-    """Return True if `text` is the JSON of the result's only text, or of its structured content, by value."""
-    if text[:1] not in ("{", "["):
-        return False
+    """Return True if `text` holds the result by value: the JSON of its only text or its structured content, or its texts in JSON."""
     value = result.result
     structured = value.get("structuredContent") if isinstance(value, dict) else None
-    key = value_key(text)
-    if structured is not None and key == value_key(_json(structured)):
-        return True
-    return len(texts) == 1 and texts[0][:1] in ("{", "[") and read_json(texts[0])[0] and key == value_key(texts[0])
+    keys = {value_key(_json(structured))} if structured is not None else set()
+    if len(texts) == 1 and texts[0][:1] in ("{", "[") and read_json(texts[0])[0]:
+        keys.add(value_key(texts[0]))
+    for found in _json_values(text):
+        parts = [found, *(found.values() if isinstance(found, dict) else ())]
+        if any(isinstance(part, dict | list) and value_key(_json(part)) in keys for part in parts):
+            return True
+        strings = list(_strings(found))
+        if texts and all(any(part in string for string in strings) for part in texts):
+            return True
+    return False
+
+
+def _json_values(text: str) -> Iterator[Any]:
+    """Yield the objects and arrays in a text, between lines, marks or words that a client puts around them."""
+    start = 0
+    for _ in range(MAX_JSON_STARTS):
+        match = _json_start.search(text, start)
+        if match is None:
+            return
+        try:
+            value, start = _DECODER.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            start = match.end()
+        else:
+            yield value
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Yield the strings in a JSON value, at any depth."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, dict | list):
+            waiting += part.values() if isinstance(part, dict) else part
 
 
 def _json(value: Any) -> str:
