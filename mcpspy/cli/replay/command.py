@@ -272,8 +272,8 @@ def print_outcome(
         if _status(result, comparison) == NO_SERVER:
             continue
         if comparison.whole or comparison.servers:
-            screen.lines(comparison_lines(comparison, width=screen.width))
-        else:
+            screen.lines(comparison_lines(comparison, width=screen.width, unsent=_unsent(result)))
+        elif not _unsent(result):
             say("mcpspy: the messages were sent. None of them is a request, so there is nothing to compare.")
         screen.lines(report_lines(result.report, recorded, screen.width))
         for line in next_lines(comparison, _quoted_path(selection.path), _replay_name(results, number), screen.width):
@@ -323,5 +323,10 @@ def _status(result: PlayResult, comparison: Comparison) -> int:
         return NO_SERVER
     if result.report.withheld:
         return NOT_SENT
-    is_cut_short = bool(result.report.lost) and len(result.report.unsent) > len(result.plan.left_out)
-    return DIFFERENT if comparison.different or is_cut_short else SAME
+    return DIFFERENT if comparison.different or _unsent(result) else SAME
+
+
+def _unsent(result: PlayResult) -> int:
+    """Count the messages that were withheld, or not sent because the server was gone."""
+    report = result.report
+    return len(report.unsent) - len(result.plan.left_out) if report.lost else len(report.withheld)

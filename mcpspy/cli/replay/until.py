@@ -24,7 +24,7 @@ from ..screen import Screen, say
 from .play import PlayResult, PlaySettings, play
 from .target import Target
 
-FOUND, NOT_HAPPENED, NO_SERVER, STOPPED = 0, 1, 4, 130
+FOUND, NOT_HAPPENED, NOT_SENT, NO_SERVER, STOPPED = 0, 1, 2, 4, 130
 
 MAX_SIZES = 6
 """The number of search steps that are shown; more do not fit on a line."""
@@ -89,6 +89,8 @@ class _UntilSearch:
         self.best: PlayResult | None = None
         self.happened: Occurrence | None = None
         self.failure: str = ""
+        self.withheld = 0
+        """The number of messages that could not be sent, because of a redacted value."""
 
     def run(self) -> None:
         """Play until nothing smaller is left to try. Raises: McpspyError: if there is no server."""
@@ -149,6 +151,7 @@ class _UntilSearch:
                 say(f"mcpspy: {safe_text(missing)}; sent as it was recorded")
             for withheld in result.report.withheld:
                 say(f"mcpspy: row {withheld.row} is not sent: {safe_text(withheld.why)}")
+            self.withheld = len(result.report.withheld)
         return result
 
     def _row_of(self, result: PlayResult, happened: Occurrence | None) -> int | None:
@@ -202,6 +205,12 @@ def _report_nothing(search: _UntilSearch, recorded: Transcript, *, as_json: bool
         say(f"mcpspy: {safe_text(without_logins(search.failure))}")
         return NO_SERVER
     written = one_line(search.condition.written)
+    if search.withheld:
+        said = (
+            f"{written} does not happen with the messages that could be sent; {counted(search.withheld, 'message')} could not"
+        )
+        say(f"mcpspy: {said}.")
+        return NOT_SENT
     say(f"mcpspy: {written} does not happen with all {counted(len(search.sends), 'message')}, so there is nothing to reduce.")
     if search.condition.occurrence(recorded, Report()) is not None:
         say("In the capture it does. Name values that the server makes up with --carry, or try --speed 1.")

@@ -1,7 +1,7 @@
 """Fidelity of a tool return: how much of a tool's result the client reported to the model.
 
-Clients wrap results, put lines around them, join their blocks and rewrite JSON: a return with the same content counts as whole. Whether a change is an
-improvement is not judged; a client may well shorten a long result.
+Clients wrap results, put lines around them, join their blocks and rewrite JSON: a return with the same content counts as whole.
+Whether a change is an improvement is not judged; a client may well shorten a long result.
 """
 
 import json

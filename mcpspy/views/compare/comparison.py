@@ -27,9 +27,14 @@ MAX_CAPTURES: Final = 8
 MAX_NAMES: Final = 5
 
 
-def comparison_lines(comparison: Comparison, *, width: int | None = None, zone: tzinfo | None = None) -> Iterator[Line]:
-    """Yield the complete comparison. `zone` is the time zone of the captures' beginnings; None means the system's."""
-    yield from _summary(comparison, width)
+def comparison_lines(
+    comparison: Comparison, *, width: int | None = None, zone: tzinfo | None = None, unsent: int = 0
+) -> Iterator[Line]:
+    """Yield the complete comparison. `zone` is the time zone of the captures' beginnings; None means the system's.
+
+    `unsent` is the number of messages that a replay had to leave out: without them there is no good result.
+    """
+    yield from _summary(comparison, width, unsent)
     for name, transcript in (("A", comparison.before), ("B", comparison.after)):
         for capture in transcript.captures[:MAX_CAPTURES]:
             yield fitted(_side(name, capture, zone), width)
@@ -45,12 +50,14 @@ def comparison_lines(comparison: Comparison, *, width: int | None = None, zone: 
         yield from lines
 
 
-def _summary(comparison: Comparison, width: int | None) -> list[Line]:
+def _summary(comparison: Comparison, width: int | None, unsent: int) -> list[Line]:
     same = sum(server.same for server in comparison.servers)
     parts: list[Line] = [[(text, "strong" if at == 0 else "")] for at, text in enumerate(_counts(comparison))]
-    sign: Piece = ("✗ ", "bad") if comparison.different else ("✓ ", "good")
+    sign: Piece = ("✗ ", "bad") if comparison.different or unsent else ("✓ ", "good")
     if not comparison.different:
-        parts = [[("no difference", "strong")]]
+        parts = [[("no difference in the others" if unsent else "no difference", "" if unsent else "strong")]]
+    if unsent:
+        parts.insert(0, [(f"{counted(unsent, 'message')} not sent", "strong")])
     return headline(sign, [*parts, [(f"{counted(same, 'call')} unchanged", "dim")]], width)
 
 

@@ -148,6 +148,51 @@ def test_a_redacted_value_is_never_sent(secret: str, tmp_path: Path) -> None:
     assert "tools/call greet  row 3: it holds a value that was redacted: redacted-0123456789ab" in done.stdout
 
 
+REDACTED = "redacted-0123456789ab"
+WITHHELD = [
+    ([call("greet", name=REDACTED)], 1),
+    ([call("greet", name="Ada"), call("greet", name=f"Bearer {REDACTED}")], 1),
+    ([call("greet", name=REDACTED), call("greet", name="Ada"), call("greet", name=REDACTED)], 2),
+    ([call("greet", name={"first": ["Ada", REDACTED]})], 1),
+    ([call("greet", **{REDACTED: 1})], 1),
+    ([LIST, call("greet", name="Ada", _meta={"token": REDACTED})], 1),
+]
+
+
+@pytest.mark.parametrize(("requests", "count"), WITHHELD)
+def test_a_replay_that_withheld_messages_has_no_good_result(requests: list[Any], count: int, tmp_path: Path) -> None:
+    path = recorded(tmp_path, *requests)
+    done = replay(path)
+    assert (done.returncode, "✓" in done.stdout) == (2, False)
+    messages = "1 message" if count == 1 else f"{count} messages"
+    assert done.stdout.startswith(f"✗ {messages} not sent · no difference in the others · ")
+    client = json.loads(replay(path, "--json").stdout)["clients"][0]
+    assert (len(client["withheld"]), len(client["unsent"])) == (count, count)
+    until = replay(path, "--until", '"no such text"')
+    assert (until.returncode, "that could be sent" in until.stderr) == (2, True)
+
+
+WHOLE = [
+    [call("greet", name="Ada")],
+    [call("greet", name="redacted")],
+    [call("greet", name="redacted-0123")],
+    [LIST, call("greet", name="Ada"), LIST],
+]
+
+
+@pytest.mark.parametrize("requests", WHOLE)
+def test_a_replay_that_sent_everything_has_a_good_result(requests: list[Any], tmp_path: Path) -> None:
+    path = recorded(tmp_path, *requests)
+    done = replay(path)
+    assert (done.returncode, done.stdout[:15]) == (0, "✓ no difference")
+    assert json.loads(replay(path, "--json").stdout)["clients"][0]["withheld"] == []
+
+
+def test_rows_beside_one_that_would_be_withheld_have_a_good_result(secret: str) -> None:
+    done = replay(secret, "--only", '"Ada"')
+    assert (done.returncode, done.stdout[:15]) == (0, "✓ no difference")
+
+
 def test_a_dry_run_says_what_would_not_be_sent(secret: str) -> None:
     done = replay(secret, "--dry-run")
     assert done.returncode == 2
