@@ -26,6 +26,7 @@ from ...transcript.model import CaptureInfo, Transcript
 from ...views.pytest.sdk import DIALECTS, SDK_1, Dialect
 from ..fifo import named_file
 from ..filter_option import combined_filter, matching_rows
+from ..replay.played import playable, probes_of
 from ..screen import say
 from ..share.command import report_copy
 from ..share.copy import Original, ShareResult, copier_of
@@ -45,18 +46,25 @@ def lines_of_test(view: Callable[..., Iterable[str]], request: ExportRequest) ->
     condition, captures = combined_filter(request.filters), select_captures(request.what)
     if STDIN in captures.paths:
         raise AddressError(STDIN, "a test needs a file; name the capture's")
+    if captures.rows is None and len(request.what) < 2:
+        captures = captures._replace(paths=playable(captures.what, captures.paths))
+    probes = {path: probes_of(path) for path in captures.paths}
+    is_probe = {probe for paths in probes.values() for probe in paths}
     with TemporaryDirectory() as folder:
-        copies = _shared(captures.paths, folder)
-        transcript, _ = transcript_of(CaptureSelection(paths=tuple(copy.path for copy in copies)))
+        sources = tuple(dict.fromkeys((*captures.paths, *is_probe)))
+        copies = dict(zip(sources, _shared(sources, folder), strict=True))
+        transcript, _ = transcript_of(CaptureSelection(paths=tuple(copies[path].path for path in captures.paths)))
         rows = matching_rows(condition, transcript, captures.rows_in(transcript))
         dialect = DIALECTS[request.options["sdk"] or _installed_sdk()]
         _check(transcript, captures.paths, dialect)
         names: dict[int, str] = {}
-        for path, copy in zip(captures.paths, copies, strict=True):
-            index = _index(transcript, copy.path)
+        for path in captures.paths:
+            index = None if path in is_probe else _index(transcript, copies[path].path)
             if index is not None:
                 server = transcript.captures[index].server
-                names[index] = _placed(Path(path), copy, server, request.output, set(names.values()))
+                names[index] = _placed(Path(path), copies[path], server, request.output, set(names.values()))
+                for number, probe in enumerate(probes[path], 2):
+                    _place_run(Path(probe), copies[probe], names[index], number, request.output)
         return list(view(transcript, rows, names, dialect))
 
 
@@ -122,8 +130,7 @@ def _placed(path: Path, copy: ShareResult, server: str, output: str | None, take
     """Put a shared copy beside the module, or say how to make it. Returns the name by which the fixture finds it."""
     if output is None or output == "-":
         name = _free(path.name if path.suffix == EXTENSION else f"{path.name}{EXTENSION}", taken)
-        command = f"mcpspy export share {quote(named_file(str(path)))} --same-key -o {quote(f'{FOLDER}/{name}')}"
-        say(f"mcpspy: the test reads {FOLDER}/{name} beside it: {command}, or write the test with -o FILE")
+        _advise_copy(path, name)
         return name
     folder = Path(output).absolute().parent / FOLDER
     if path.absolute().parent == folder and path.suffix == EXTENSION:
@@ -139,6 +146,20 @@ def _placed(path: Path, copy: ShareResult, server: str, output: str | None, take
     if not (folder / name).exists():
         _copy(copy, folder / name)
     return name
+
+
+def _place_run(path: Path, copy: ShareResult, name: str, number: int, output: str | None) -> None:
+    """Put a shared copy of another run of the server beside the one called `name`, where the fixture plays both together."""
+    run = f"{name.removesuffix(EXTENSION)}.run{number}{EXTENSION}"
+    if output is None or output == "-":
+        _advise_copy(path, run)
+    else:
+        _copy(copy, Path(output).absolute().parent / FOLDER / run)
+
+
+def _advise_copy(path: Path, name: str) -> None:
+    command = f"mcpspy export share {quote(named_file(str(path)))} --same-key -o {quote(f'{FOLDER}/{name}')}"
+    say(f"mcpspy: the test reads {FOLDER}/{name} beside it: {command}, or write the test with -o FILE")
 
 
 def _has_room(copy: Path, content: bytes) -> bool:

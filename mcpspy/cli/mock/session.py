@@ -35,7 +35,12 @@ def _paths(what: str) -> tuple[str, ...]:
     from ..fifo import announced
 
     if os.path.isfile(what):
-        return announced((what,))  # without the catalog of all captures, whose import a client would wait for
+        paths = announced((what,))  # without the catalog of all captures, whose import a client would wait for
+        if len(paths) > 1:
+            from ..replay.played import playable
+
+            paths = playable(what, paths)
+        return paths
     from ...capture.store.address import STDIN, resolve
     from ...errors import AddressError
 
@@ -44,7 +49,10 @@ def _paths(what: str) -> tuple[str, ...]:
         raise AddressError(what, "a mock reads its client from standard input; name a file")
     if address.rows is not None:
         raise AddressError(what, "a mock serves whole captures; leave out the rows")
-    return announced(address.captures)
+    from ..replay.played import playable, probes_of
+
+    paths = playable(what, announced(address.captures))
+    return tuple(dict.fromkeys(captured for path in paths for captured in (*probes_of(path), path)))
 
 
 def recorded_server(paths: Iterable[str], what: str, *, over_http: bool = False) -> tuple[Transcript, RecordedReplies]:

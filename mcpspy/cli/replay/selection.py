@@ -11,6 +11,7 @@ from ...replay.client.read_plan import read_plans
 from ...transcript.model import CaptureInfo, Exchange, Numbered, Transcript
 from ..filter_option import combined_filter, filter_rows
 from ..transcripts import select_captures, transcript_of
+from .played import one_session, playable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,8 @@ def select_requests(what: str, only: tuple[str, ...], carried: tuple[str, ...]) 
     """Select what a WHAT and `--only` name together. Raises: AddressError, ReplayError, FilterError."""
     condition = combined_filter(only)
     captures = select_captures((what,))
+    if captures.rows is None:
+        captures = captures._replace(paths=one_session(what, playable(what, captures.paths)))
     if len(captures.paths) > 1:
         count, paths = len(captures.paths), ", ".join(captures.paths)
         raise AddressError(what, f"a replay plays one capture, and these are {count}: {paths}; name one of them")

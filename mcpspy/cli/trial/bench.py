@@ -23,12 +23,13 @@ from ...replay.trial.faults import (
     FaultSettings,
     TrialFault,
 )
-from ...replay.trial.judgement import is_hit_by, judged_client, judged_server
+from ...replay.trial.judgement import first_session, is_hit_by, judged_client, judged_server
 from ...replay.trial.outcome import Judgement, PeerEnd, TrialOutcome
 from ...replay.trial.result import TrialResult
 from ...transcript.model import Exchange
 from ...transcript.transcribe import transcribe
 from ..filter_option import combined_filter, filter_rows
+from ..replay.played import probes_of
 from ..transcripts import transcript_of_file
 from .running import MCPSPY, QUOTED_SERVER, SERVER, URL, run_peer, with_server
 from .serving import HttpServers
@@ -93,6 +94,7 @@ class TrialBench:
         self._options = options
         self._peer = peer
         self._path = path
+        self._probes = probes_of(path)
         self._folder = folder
         self._temporary = temporary
         self._sound: tuple[PeerEnd, Transcript] | None = None
@@ -132,7 +134,8 @@ class TrialBench:
         words = self._peer
         try:
             words = self._words(fault, capture, intercepts, servers)
-            end, paths = run_peer(words, log, self._options.patience, capture, intercepts, stop)
+            starts = 1 if self._sound is None else first_session(self._sound[1]) + 1
+            end, paths = run_peer(words, log, self._options.patience, capture, intercepts, stop, faulty_starts=starts)
         except OSError as error:
             raise TrialError(words[0], f"it cannot be started: {error.strerror}; name the command as a shell would") from None
         finally:
@@ -170,10 +173,10 @@ class TrialBench:
         own = ["--capture", os.path.join(os.path.dirname(intercepts), "own.mcpspy")]
         transport = [] if options.transport is None else ["--transport", options.transport]
         if not options.plays_client and self._channel == STDIO:
-            return with_server(self._peer, [*run, *MCPSPY, "mock", "--quiet", *own, self._path])
+            return with_server(self._peer, [*run, *MCPSPY, "mock", "--quiet", *own, *self._probes, self._path])
         if not options.plays_client:
             events = ["--events"] if fault.needs_events else []
-            url = servers.proxy(servers.mock([*transport, *events, *own, self._path]), tap)
+            url = servers.proxy(servers.mock([*transport, *events, *own, *self._probes, self._path]), tap)
             return [word.replace(URL, url) for word in self._peer]
         replay = [*MCPSPY, "replay", self._path, "--yes", "--timeout", f"{options.patience / 2:g}", *own]
         if options.url is not None:

@@ -21,6 +21,7 @@ from ...views.compare.trial import trial_junit_lines, trial_lines
 from ...views.json.trials import trials_json
 from ...views.text.escape import safe_text
 from ..filter_option import combined_filter
+from ..replay.played import one_session, playable
 from ..replay.target import SERVER_WORDS, ServerCommand
 from ..screen import Screen, say
 from ..transcripts import DEFAULT_WHAT, select_captures
@@ -182,11 +183,12 @@ def _chosen(options: TrialOptions, faults: Mapping[str, TrialFault], known: Mapp
 
 
 def _capture(what: str) -> str:
-    """Find the one capture that is played. Raises: AddressError."""
+    """Find the one session that is played. Raises: AddressError."""
     captures = select_captures((what,))
-    if len(captures.paths) > 1 or captures.rows is not None:
-        raise AddressError(what, f"a trial plays one whole capture, and this is {', '.join(captures.paths)}; name one capture")
-    return os.path.abspath(captures.paths[0])
+    paths = captures.paths if captures.rows is not None else one_session(what, playable(what, captures.paths))
+    if len(paths) > 1 or captures.rows is not None:
+        raise AddressError(what, f"a trial plays one whole capture, and this is {', '.join(paths)}; name one capture")
+    return os.path.abspath(paths[0])
 
 
 def _folder(named: str | None) -> str:

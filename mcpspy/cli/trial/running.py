@@ -51,13 +51,22 @@ def with_server(client: Sequence[str], server: Sequence[str]) -> list[str]:
 
 
 def run_peer(
-    words: Sequence[str], log: str, patience_s: float, capture: str, intercepts: str, then: Callable[[], None]
+    words: Sequence[str],
+    log: str,
+    patience_s: float,
+    capture: str,
+    intercepts: str,
+    then: Callable[[], None],
+    *,
+    faulty_starts: int = 1,
 ) -> tuple[PeerEnd, list[str]]:
     """Run a client to its end, or for so long. Its output goes into `log`. Raises: OSError: if it cannot be started.
 
     Returns how it ended, and the captures that its servers made, the first at `capture`; before that it calls `then`. The file of
-    intercepts is emptied once the first server has read it: if the client starts another one, that has no fault.
+    intercepts is emptied once so many servers have read it: if the client starts another one, that has no fault.
     """
+    stem, extension = os.path.splitext(capture)
+    last = capture if faulty_starts == 1 else f"{stem}-{faulty_starts}{extension}"
     begin_ns = time.monotonic_ns()
     with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY, 0o600), "wb") as output:
         process = subprocess.Popen(
@@ -65,7 +74,7 @@ def run_peer(
         )
         status: int | None = None
         try:
-            status = _waited(process, patience_s, capture, intercepts)
+            status = _waited(process, patience_s, last, intercepts)
         except subprocess.TimeoutExpired:
             _signal(process.pid, signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):

@@ -37,7 +37,7 @@ def judged_client(transcript: Transcript, end: PeerEnd, sound: Transcript, sound
     first_ns = hit_ns if hit is None else hit.at_ns
     later = [exchange for exchange in _requests(transcript) if exchange.at_ns >= first_ns and exchange is not hit]
     usual = _requests(sound)[len(_requests(transcript)) - len(later) :]
-    after_ns = None if hit is None or _ends(transcript) else _waited_ns(transcript, hit, later)
+    after_ns = None if hit is None or _ends(transcript) else _waited_ns(transcript, hit, later, is_leaving=_is_leaving(sound))
     if end.status is None:
         outcome = TrialOutcome.HUNG
     elif later and all(map(_is_lost, later)) and not (usual and all(map(_is_lost, usual))):
@@ -137,6 +137,11 @@ def is_hit_by(transcript: Transcript) -> bool:
     return _hit_ns(transcript) is not None
 
 
+def first_session(transcript: Transcript) -> int:
+    """Return the first capture in which the client did more than open a session: some start a server first to ask for its era."""
+    return min((request.capture for request in _requests(transcript)), default=0)
+
+
 def _hit_ns(transcript: Transcript) -> int | None:
     """Return when the fault hit, on the transcript's clock; None if it did not."""
     events = (row for row in transcript.rows if isinstance(row, ChannelEvent) and isinstance(row.record, Intercept))
@@ -161,23 +166,31 @@ def _hit(transcript: Transcript, hit_ns: int) -> Exchange | None:
     return next((exchange for exchange in marked if exchange.at_ns <= hit_ns), None)
 
 
-def _waited_ns(transcript: Transcript, hit: Exchange, later: list[Exchange]) -> int | None:
+def _waited_ns(transcript: Transcript, hit: Exchange, later: list[Exchange], *, is_leaving: bool) -> int | None:
     """Return how long a client waited for an answer that it then gave up; None if it waited until it got one.
 
-    It gave up when it said so, left, or made the next request, which without the fault comes after an answer.
+    It gave up when it said so, left, or made the next request, which without the fault comes after an answer. A client that
+    `is_leaving` closes its end before the answers come, and still reads them.
     """
     if hit.response is None and hit.transaction is not None and hit.transaction.status >= HTTP_REDIRECTS:
         return None
     info = transcript.captures[hit.capture]
     left_ns = info.last_ns if info.left_ns is None else info.left_ns
     received_ns = _received_ns(transcript, hit)
-    ends_ns = [left_ns + info.shift_ns] if hit.transaction is None or received_ns is None else []
+    ends_ns = [left_ns + info.shift_ns] if received_ns is None or (hit.transaction is None and not is_leaving) else []
     ends_ns += [] if hit.given_up_ns is None else [hit.given_up_ns]
     ends_ns += [] if hit.transaction is None or hit.transaction.ended_by != CLIENT else [hit.transaction.ended_ns or 0]
     moved_on_ns = _moved_on_ns(hit, received_ns, later)
     ends_ns += [] if moved_on_ns is None else [moved_on_ns]
     end_ns = min(ends_ns, default=None)
     return None if end_ns is None or (received_ns is not None and received_ns <= end_ns) else max(end_ns - hit.at_ns, 0)
+
+
+def _is_leaving(sound: Transcript) -> bool:
+    """Return whether a client closes its server's input while it waits for an answer, also where nothing is wrong."""
+    left_ns = {info.index: info.left_ns + info.shift_ns for info in sound.captures if info.left_ns is not None}
+    requests = (request for request in _requests(sound) if request.response is not None and request.capture in left_ns)
+    return any(request.response.at_ns > left_ns[request.capture] for request in requests if request.response is not None)
 
 
 def _received_ns(transcript: Transcript, hit: Exchange) -> int | None:

@@ -36,14 +36,17 @@ _CALLBACKS: Final = {
 def pytest_module(
     transcript: Transcript, rows: Sequence[Row], names: Mapping[int, str], dialect: Dialect = SDK_2
 ) -> Iterator[str]:
-    """Yield the lines of a module that tests `rows`. `names` are the fixture's names of the captures, by their indices."""
+    """Yield the lines of a module that tests `rows`. `names` are the fixture's names of the captures, by their indices.
+
+    A capture without a name has no test.
+    """
     tests: list[str] = []
     functions: set[str] = set()
     made_up = MadeUpValues(transcript, dialect)
-    for capture in transcript.captures:
+    for capture in (capture for capture in transcript.captures if capture.index in names):
         function = _free(_identifier(capture.server), functions)
         functions.add(function)
-        tests += _Test(transcript, capture, dialect, made_up).lines(rows, function, names.get(capture.index, ""))
+        tests += _Test(transcript, capture, dialect, made_up).lines(rows, function, names[capture.index])
     text = "\n".join(tests)
     calls = "await call(" in text
     yield '"""Requests of an MCP client, sent again to a server that pytest plays from the capture.'
