@@ -1,7 +1,8 @@
 """The rows of one client process, of captures over HTTP that several clients share; and the findings about them.
 
 A tap notes which process has which connection, where it could find out. A connection that nobody noted belongs to the process that
-uses the same MCP session elsewhere. What may be of several clients is in the recording of each, so that it is in one at least.
+uses the same MCP session elsewhere, or to the only one with the same `User-Agent`. What may be of several clients is in the
+recording of each, so that it is in one at least.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ ClientKey = tuple[int, int]
 class ClientRows:
     """The rows of `transcript` without those of other clients. `keys` has the client of each capture that is to be divided."""
 
-    __slots__ = ("_carriers", "_keys", "_numbers", "_sessions", "_transcript")
+    __slots__ = ("_carriers", "_keys", "_numbers", "_programs", "_sessions", "_transcript")
 
     def __init__(self, transcript: Transcript, keys: Mapping[int, ClientKey]) -> None:
         self._transcript = transcript
@@ -36,6 +37,8 @@ class ClientRows:
         self._numbers: set[int] | None = None
         self._carriers: dict[int, dict[int, Transaction]] = {}
         """The transactions of captures, by the records that opened and closed their streams."""
+        self._programs: dict[int, dict[str, ClientKey | None]] = {}
+        """The process of each program that captures name as `User-Agent`; None where several processes run it."""
 
     @property
     def rows(self) -> list[Row]:
@@ -87,8 +90,20 @@ class ClientRows:
         return key in owners if owners else info.closed or set(info.client_processes.values()) <= {key}
 
     def _owner(self, transaction: Transaction, info: CaptureInfo) -> ClientKey | None:
-        owner = info.client_processes.get(transaction.connection)
-        return owner or self._sessions[info.index].get(transaction.scope.session)
+        owner = info.client_processes.get(transaction.connection) or self._sessions[info.index].get(transaction.scope.session)
+        if owner is not None or len(set(info.client_processes.values())) < 2:
+            return owner
+        if info.index not in self._programs:
+            self._programs[info.index] = _process_of_program(info)
+        return self._programs[info.index].get(transaction.user_agent)
+
+
+def _process_of_program(info: CaptureInfo) -> dict[str, ClientKey | None]:
+    processes: dict[str, set[ClientKey]] = {}
+    for transaction in info.transactions.values():
+        if owner := info.client_processes.get(transaction.connection):
+            processes.setdefault(transaction.user_agent, set()).add(owner)
+    return {agent: min(owners) if len(owners) == 1 else None for agent, owners in processes.items()}
 
 
 def _carriers(info: CaptureInfo) -> dict[int, Transaction]:

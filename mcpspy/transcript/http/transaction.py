@@ -195,6 +195,11 @@ class Transaction(msgspec.Struct, eq=False, gc=False):
         return self.response is not None and self.response.head.media_type == EVENT_STREAM
 
     @property
+    def user_agent(self) -> str:
+        """The program that its client named in `User-Agent`; empty if it named none."""
+        return "" if self.request is None else self.request.head.get("user-agent")
+
+    @property
     def over(self) -> bool:
         """True once it has ended."""
         return self.ended_ns is not None

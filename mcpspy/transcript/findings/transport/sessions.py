@@ -362,7 +362,7 @@ class _KnownSessions:
                 use.last_ns = transaction.at_ns
                 use.connections.setdefault(transaction.connection, transaction.at_ns)
                 use.owners.add(self._owners.get(transaction.connection))
-                use.agents.add(_agent(transaction))
+                use.agents.add(transaction.user_agent)
         self._uses = list(uses.values())
 
     def had_one(self, transaction: Transaction) -> bool:
@@ -372,7 +372,7 @@ class _KnownSessions:
         on this connection, or while the first session goes on.
         """
         at_ns, connection = transaction.at_ns, transaction.connection
-        owner, agent = self._owners.get(connection), _agent(transaction)
+        owner, agent = self._owners.get(connection), transaction.user_agent
         of_client = [
             use for use in self._uses if agent in use.agents and (owner is None or owner in use.owners or use.owners == {None})
         ]
@@ -382,10 +382,6 @@ class _KnownSessions:
         later = [use for use in of_client if use.first_ns > at_ns]
         is_other = any(connection in use.connections or any(use.first_ns < first.last_ns for first in before) for use in later)
         return bool(before) and not is_other
-
-
-def _agent(transaction: Transaction) -> str:
-    return "" if transaction.request is None else transaction.request.head.get("user-agent")
 
 
 def asks_for_stream(transaction: Transaction) -> bool:
