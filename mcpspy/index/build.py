@@ -325,7 +325,9 @@ class _Scopes:
         for new in reversed(chain):
             self._positions[id(new)] = len(self.entries)
             replaced = None if new.replaces is None else self._positions[id(new.replaces)]
-            self.entries.append(ScopeEntry(new.kind, new.session, new.stream, new.client, new.unknown_since, replaced))
+            self.entries.append(
+                ScopeEntry(new.kind, new.session, new.stream, new.client, new.unknown_since, replaced, new.unread)
+            )
 
 
 def _is_plain(scope: Scope) -> bool:

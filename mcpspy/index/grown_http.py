@@ -79,7 +79,7 @@ def _name(scope: Scope) -> tuple[ScopeKind, str, int]:
 
 
 def _facts_of(scope: Scope) -> object:
-    return scope.kind, scope.session, scope.stream, scope.client, scope.unknown_since, scope.replaces
+    return scope.kind, scope.session, scope.stream, scope.client, scope.unknown_since, scope.replaces, scope.unread
 
 
 def _may_concern_others(row: Row) -> bool:

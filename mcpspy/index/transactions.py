@@ -32,12 +32,14 @@ class ScopeEntry(msgspec.Struct, array_like=True, frozen=True):
     client: str
     unknown_since: int
     replaces: int | None
+    unread: bool
 
 
 def scopes_from(entries: Sequence[ScopeEntry]) -> list[Scope]:
     """Return the scopes, each of which may replace another."""
     scopes = [Scope(entry.kind, entry.session, entry.stream, entry.client, entry.unknown_since) for entry in entries]
     for scope, entry in zip(scopes, entries, strict=True):
+        scope.unread = entry.unread
         scope.replaces = None if entry.replaces is None else scopes[entry.replaces]
     return scopes
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from ..records import Side
-from .http.transaction import Transaction
+from .http.transaction import Transaction, is_unread
 from .mcp.methods import LISTEN
 from .mcp.revisions import Era
 from .message import CALLED, ERROR, UNREAD, Message
@@ -151,7 +151,8 @@ class Exchange(msgspec.Struct, eq=False, gc=False, array_like=True, tag="exchang
         """The outcome without an answer, as far as HTTP shows it."""
         status = 0 if self.transaction is None or self.transaction.request_messages == 0 else self.transaction.status
         if status < HTTP_REDIRECTS:
-            return Outcome.UNKNOWN if UNREAD in self.request.flaws else Outcome.UNANSWERED
+            unread = self.transaction is not None and is_unread(self.transaction)
+            return Outcome.UNKNOWN if unread or UNREAD in self.request.flaws else Outcome.UNANSWERED
         return Outcome.REDIRECTED if status < HTTP_ERRORS else Outcome.HTTP_ERROR
 
 

@@ -19,7 +19,7 @@ class Outcome(StrEnum):
     UNANSWERED = "unanswered"
     """The capture, the stream or the process ended first."""
     UNKNOWN = "unknown"
-    """No answer in an imported file that does not have everything: it may have come."""
+    """No answer where not everything was read, on the wire or in an imported file: it may have come."""
     HTTP_ERROR = "http error"
     """An HTTP status of 400 or more, without a message."""
     REDIRECTED = "redirected"

@@ -17,7 +17,16 @@ from ..decoder import message_of
 from ..known_exchanges import UnknownExchangeError
 from ..model import HTTP_REDIRECTS, CaptureInfo, ChannelEvent, Exchange, Kind, Row, UnpairedMessage
 from .correlate import HttpCorrelator, OpenTransaction
-from .decode import MESSAGE, BodyDecoder, CompressedEventDecoder, EventDecoder, StreamDecoder, Unit, readable
+from .decode import (
+    MESSAGE,
+    BodyDecoder,
+    CompressedEventDecoder,
+    EventDecoder,
+    StreamDecoder,
+    Unit,
+    readable,
+    unread_coding,
+)
 from .head import EVENT_STREAM, LAST_EVENT_ID, Head, read_head
 from .payloads import DONE, add_note, measure
 from .scopes import ScopeState, SentBefore, SentEvent, endpoint, origin, path_and_query
@@ -29,6 +38,7 @@ from .transaction import (
     MAX_INJECTED_BYTES,
     MAX_REFUSAL_BYTES,
     OTHER_EVENT,
+    UNREAD,
     AnnouncedEndpoint,
     Anomaly,
     KeepAlives,
@@ -50,6 +60,8 @@ RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
 """The path at which a server publishes the name of the resource that it is (RFC 9728)."""
 _HTTP_OK: Final = 200
 _SWITCHING_PROTOCOLS: Final = 101
+RESPONSE_REFUSED: Final = "response-refused"
+"""The topic of a note: what the server sends on a connection cannot be read, from here on."""
 
 
 class _OpenStream:
@@ -75,7 +87,7 @@ class TransactionAssembler:
 
     __slots__ = (
         "_calls", "_capture_info", "_correlator", "_half_closed", "_intercepted", "_keeps_frames", "_next_row", "_packed",
-        "_positions", "_record", "_rows", "_scopes", "_streams", "_transactions",
+        "_positions", "_record", "_rows", "_scopes", "_streams", "_transactions", "_unread",
     )  # fmt: skip
 
     def __init__(
@@ -102,6 +114,8 @@ class TransactionAssembler:
         """The frame that is being taken in, if positions are noted."""
         self._streams: dict[int, _OpenStream] = {}
         self._transactions: dict[int, OpenTransaction] = {}
+        self._unread: set[int] = set()
+        """Connections on which what the server sends is not read any more."""
         self._half_closed: dict[int, OpenTransaction] = {}
         """Those whose client closed its half of the connection, also when they are over, until it is known whether it had left."""
         """Transactions that go on, by number."""
@@ -177,12 +191,16 @@ class TransactionAssembler:
             return [*rows, *(self._over(opened) if transaction.over else self._add_row(opened))]
         if stream is not transaction.response:
             return [*rows, *opened.rows]
+        if stream.body_bytes and not transaction.response_messages and (coding := unread_coding(stream.head)):
+            self._mark_unread(opened, stream.opened.number, stream.at_ns, f"it has {coding}")
         is_early = transaction.request is not None and transaction.request.close is None
         return [*rows, *(opened.rows if is_early else self._over(opened))]  # a 401 may come before the request's body
 
     def note(self, record: Note) -> Sequence[Row] | None:
         """Take in the tap's note about a transaction that goes on."""
         number = record.extra.get("transaction")
+        if record.topic == RESPONSE_REFUSED:
+            self._refuse(record, number)
         if not isinstance(number, int):
             return None
         opened = self._transactions.get(number) or self._half_closed.get(number)
@@ -197,6 +215,24 @@ class TransactionAssembler:
             if record.topic == ANSWER_TAKEN:
                 self._correlator.stay(opened)
         return self._over(opened) if is_over else opened.rows
+
+    def _refuse(self, record: Note, number: object) -> None:
+        """Take in that what the server sends on a connection is not read from here on, and why; it is said of one transaction."""
+        connection, at_ns = record.extra.get("connection"), record.at_ns + self._capture_info.shift_ns
+        if isinstance(connection, int):
+            self._unread.add(connection)
+        for opened in self._transactions.values():
+            if opened.transaction.number == number or opened.transaction.connection == connection:
+                reason = record.text.partition("; what follows")[0] if opened.transaction.number == number else ""
+                self._mark_unread(opened, record.number, at_ns, reason)
+
+    def _mark_unread(self, opened: OpenTransaction, number: int, at_ns: int, reason: str) -> None:
+        transaction, scope = opened.transaction, opened.transaction.scope
+        transaction.anomalies = appended(
+            transaction.anomalies, Anomaly(number, at_ns, UNREAD, reason.encode("utf-8", "replace"))
+        )
+        if transaction.method == "GET" and not scope.is_one_transaction:
+            scope.unread = True
 
     def damage(self) -> None:
         """Note that records are missing here: the next frame of each stream may lack its beginning, or its middle."""
@@ -291,6 +327,9 @@ class TransactionAssembler:
         if transaction.response is not None:  # in damaged captures only
             self._streams.pop(transaction.response.opened.stream, None)
         transaction.response, transaction.status = stream, status
+        if status == _SWITCHING_PROTOCOLS:
+            self._unread.add(transaction.connection)
+            self._mark_unread(opened, record.number, stream.at_ns, f"it switched to {head.get('upgrade')}")
         is_stream = record.framing == "sse" or head.media_type == EVENT_STREAM
         self._correlator.begin_response(opened, head, is_stream=is_stream)
         decoder: StreamDecoder = BodyDecoder(head, answers=transaction.request_messages > 0)
@@ -308,6 +347,8 @@ class TransactionAssembler:
         opened = OpenTransaction(transaction, state, resumes=head.get(LAST_EVENT_ID))
         self._capture_info.transactions[number] = transaction
         self._transactions[number] = opened
+        if record.connection in self._unread:
+            self._mark_unread(opened, record.number, stream.at_ns, "")
         if self._correlator.begin(opened, head):
             anomaly = Anomaly(record.number, stream.at_ns, "ambiguous-resume", opened.resumes.encode("utf-8", "replace"))
             transaction.anomalies = appended(transaction.anomalies, anomaly)

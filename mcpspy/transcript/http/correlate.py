@@ -36,7 +36,7 @@ from ..model import CaptureInfo, Row
 from ..outcome import HTTP_ERRORS, HTTP_REDIRECTS
 from .head import SESSION, Head
 from .scopes import Scopes, ScopeState, named_request, path_and_query
-from .transaction import NO_ENDPOINT, Anomaly, ScopeKind, Transaction
+from .transaction import NO_ENDPOINT, Anomaly, ScopeKind, Transaction, is_unread
 
 HTTP_NOT_FOUND: Final = 404
 _METHOD_NOT_FOUND: Final = b"-32601"
@@ -188,9 +188,10 @@ class HttpCorrelator:
 
         A client that only says that it will ask no more takes the answer, and `stay` is called.
         """
-        if opened.transaction.response is None and opened.state.scope.kind is not ScopeKind.STREAM:
+        transaction = opened.transaction
+        if transaction.response is None and opened.state.scope.kind is not ScopeKind.STREAM and not is_unread(transaction):
             for exchange in opened.waiting:
-                exchange.left_ns = opened.transaction.half_closed_ns
+                exchange.left_ns = transaction.half_closed_ns
 
     def stay(self, opened: OpenTransaction) -> None:
         """Take in that the client took its answer after it had closed its half of the connection."""
@@ -317,7 +318,7 @@ class HttpCorrelator:
             self._broken_off.setdefault(last_event_id, {})[transaction.number] = opened
             return ()
         self._leave_single(root)
-        if opened.is_modern and transaction.ended_by == CLIENT:
+        if opened.is_modern and transaction.ended_by == CLIENT and not is_unread(transaction):
             for exchange in waiting:
                 exchange.left_ns = transaction.ended_ns
         return opened.state.correlator.close()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from ...records import Frame
-from ...wire.encodings import Decoding, MissingDecoderError, decode_body
+from ...wire.encodings import DECODERS, Decoding, MissingDecoderError, decode_body
 from ...wire.jsonrpc import Piece, cut, malformed
 from ...wire.sse import SseEvent, SseEvents, parse
 from ..decoder import join_parts
@@ -17,6 +17,9 @@ from .payloads import DONE, body_pieces
 
 _SIGNS: Final = {"gzip": b"\x1f\x8b", "x-gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
 """The first bytes of what is encoded (RFC 1952, section 2.3.1; RFC 8878, section 3.1.1)."""
+
+_TRANSFER_CODINGS: Final = ("", "chunked", "identity")
+_CONTENT_CODINGS: Final = ("", "identity", *(coding.decode() for coding in DECODERS))
 
 MESSAGE: Final = "message"
 """The type of events that carry messages, and of events that name no type."""
@@ -37,13 +40,14 @@ class Unit(NamedTuple):
 class BodyDecoder:
     """The units of a body. `answers` says that JSON-RPC is due."""
 
-    __slots__ = ("_answers", "_encoding", "_held", "_is_json", "damaged")
+    __slots__ = ("_answers", "_encoding", "_held", "_is_coded", "_is_json", "damaged")
 
     def __init__(self, head: Head, *, answers: bool) -> None:
         media_type = head.media_type
         self._is_json = media_type == "application/json" or media_type.endswith("+json")
         self._answers = answers
         self._encoding = head.get("content-encoding")
+        self._is_coded = bool(unread_coding(head))
         self._held: list[Frame] = []
         self.damaged = False
 
@@ -77,7 +81,7 @@ class BodyDecoder:
             data = _read(frame.data, self._encoding)
         except MissingDecoderError as error:
             return [sealed(frame.data, error)] if self._is_json and self._answers else []
-        return body_pieces(data, is_json=self._is_json, answers=self._answers)
+        return body_pieces(data, is_json=self._is_json and not self._is_coded, answers=self._answers)
 
 
 class EventDecoder:
@@ -236,6 +240,15 @@ def is_encoded(frame: Frame, encoding: str) -> bool:
     """Return whether a whole body begins as its only encoding does, if that is gzip or zstd: the others have no sign of their own."""
     sign = _SIGNS.get(encoding.strip().lower()) if encoding else None
     return sign is None or not frame.data or frame.data.startswith(sign)
+
+
+def unread_coding(head: Head) -> str:
+    """Name a coding of a body that nobody here can undo; empty if there is none. Its body may be as it would be without it."""
+    for name, known in (("transfer", _TRANSFER_CODINGS), ("content", _CONTENT_CODINGS)):
+        for coding in head.get(f"{name}-encoding").lower().split(","):
+            if (coding := coding.strip()) not in known:
+                return f"the {name} coding {coding}"
+    return ""
 
 
 def readable(data: bytes, encoding: str) -> bytes:

@@ -23,6 +23,8 @@ MAX_REFUSAL_BYTES: Final = 320
 DONE_EVENT: Final = "done-event"
 OTHER_EVENT: Final = "other-event"
 """Names of anomalies: events without a message, which are the end mark of chat completions, or of another type."""
+UNREAD: Final = "not-read"
+"""The name of an anomaly: what the server sent could not be read, from here on or at all."""
 NO_ENDPOINT: Final = "no-endpoint"
 """The name of an anomaly: a stream that did not announce where to POST, and answers what is posted there."""
 
@@ -62,6 +64,8 @@ class Scope(msgspec.Struct, eq=False, gc=False):
     """The number of the first transaction whose answer was that the session is unknown (404); 0 if there is none."""
     replaces: Scope | None = None
     """The unknown session whose place this one took."""
+    unread: bool = False
+    """True if a stream on which its requests may be answered could not be read to its end."""
 
     @property
     def is_one_transaction(self) -> bool:
@@ -240,6 +244,11 @@ def is_same(transaction: Transaction | None, other: Transaction | None) -> bool:
     if transaction is None or other is None:
         return transaction is other
     return transaction.number == other.number and transaction.capture == other.capture
+
+
+def is_unread(transaction: Transaction) -> bool:
+    """Return whether requests in a transaction may have been answered by what could not be read."""
+    return transaction.scope.unread or any(anomaly.name == UNREAD for anomaly in transaction.anomalies)
 
 
 def is_usual(transaction: Transaction) -> bool:

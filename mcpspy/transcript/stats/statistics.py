@@ -28,8 +28,8 @@ BY_TARGET: Final = {"tools/call", "prompts/get"}
 """Methods that are counted by target as well: a server has some tools and prompts, but any number of URIs."""
 
 
-WELL: Final = frozenset((Outcome.OK, Outcome.PENDING, Outcome.PROBE))
-"""The outcomes that are no failures: a probe is often refused."""
+WELL: Final = frozenset((Outcome.OK, Outcome.PENDING, Outcome.PROBE, Outcome.UNKNOWN))
+"""The outcomes that are no failures, as far as anybody knows: a probe is often refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from typing import Final
 
 from ....records import SERVER
 from ...http.head import LAST_EVENT_ID, SESSION
-from ...http.transaction import Anomaly, ScopeKind, Stream, Transaction, unusual, with_head
+from ...http.transaction import UNREAD, Anomaly, ScopeKind, Stream, Transaction, unusual, with_head
 from ...model import HTTP_ERRORS, Exchange, Kind
 from ..facts import CaptureFacts
 from ..gateway_signs import gateway_field
@@ -36,6 +36,20 @@ REQUEST_REFUSED: Final = transport_rule(
     example="→ POST /mcp\n  Host: evil.example\n· mcpspy answers 421: evil.example is not an address of mcpspy",
     clean=CLEAN_POST,
     advice="Give the client the URL that mcpspy printed, or allow another host with --allowed-host.",
+)
+
+UNREADABLE_RESPONSE: Final = transport_rule(
+    name="unreadable-response",
+    title="Response that could not be read",
+    what="A response is not HTTP/1.x that everybody reads in the same way, or has a coding that nobody here can undo.",
+    why="Each client reads it in its own way, or refuses it. mcpspy passed every byte on, and does not know what was answered.",
+    blame="The server, or a proxy in front of it: it wrote the response.",
+    example=(
+        '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+        "← 200 OK\n  Content-Type: application/json\n  Content-Encoding: lzma\n  7zXZ"
+    ),
+    clean=CLEAN_POST,
+    advice="Let an HTTP library write head and body; for chunks leave out Content-Length.",
 )
 
 STATUS_CONTRADICTS: Final = transport_rule(
@@ -170,12 +184,13 @@ DPOP_PROOF: Final = transport_rule(
 )
 
 RULES: Final = (
-    UPSTREAM_FAILED, REQUEST_REFUSED, STATUS_CONTRADICTS, FOREIGN_ENDPOINT, ENDPOINT_USER, ENDPOINT_DIALECT, MISSING_ENDPOINT,
-    FOREIGN_RESOURCE, AMBIGUOUS_STREAM, DONE_EVENT, DPOP_PROOF,
+    UPSTREAM_FAILED, REQUEST_REFUSED, UNREADABLE_RESPONSE, STATUS_CONTRADICTS, FOREIGN_ENDPOINT, ENDPOINT_USER,
+    ENDPOINT_DIALECT, MISSING_ENDPOINT, FOREIGN_RESOURCE, AMBIGUOUS_STREAM, DONE_EVENT, DPOP_PROOF,
 )  # fmt: skip
 
 
 _UPSTREAM_FAILED: Final = (502, 504)
+_SWITCHING_PROTOCOLS: Final = 101
 _REASON_LETTERS: Final = 160
 _WAITED_NS: Final = 1_000_000_000
 """An endpoint comes at once."""
@@ -227,6 +242,18 @@ def _anomaly(facts: CaptureFacts, transaction: Transaction, anomaly: Anomaly) ->
         name = f" {transaction.method} {transaction.target}".rstrip()
         data = group = quoted(anomaly.data, _REASON_LETTERS)
         what = f"mcpspy answered{name} with {transaction.status}: {data}"
+    elif anomaly.name == UNREAD:
+        is_switch = transaction.status == _SWITCHING_PROTOCOLS
+        if not anomaly.data or (is_switch and not transaction.request_messages):
+            return  # another request on its connection has the reason; or it became a WebSocket, as it was asked to
+        from .unreachable import unread_fault  # seldom needed
+
+        rule = UNREADABLE_RESPONSE
+        exchange = facts.first_exchanges.get(transaction.number)
+        call = f"{transaction.method} {transaction.target}" if exchange is None else call_name(exchange)
+        what = f"What came back for {call} could not be read: {anomaly.data.decode('utf-8', 'replace')}."
+        culprit, blame, advice = unread_fault(anomaly.data)
+        group = culprit
     elif anomaly.name in _ANOMALIES:
         rule, template = _ANOMALIES[anomaly.name]
         what = template.format(target=transaction.target, data=data)

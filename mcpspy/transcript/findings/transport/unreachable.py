@@ -9,7 +9,7 @@ from bisect import bisect_left
 from typing import Final, NamedTuple
 
 from ....lazy_pattern import lazy_pattern
-from ....records import CLIENT, SERVER
+from ....records import CLIENT, MCPSPY, SERVER
 from ...http.transaction import Transaction
 from ..facts import CaptureFacts
 from ..rule import CONFIGURATION
@@ -21,6 +21,8 @@ _HELLO: Final = b"begins like TLS"
 """In what mcpspy answers to a TLS handshake."""
 _HTTP2: Final = b"begins HTTP/2"
 """In what mcpspy answers to the first line of HTTP/2."""
+_SWITCHED: Final = b"it switched to"
+_TOO_LONG: Final = b"the head is larger"
 _MISDIRECTED: Final = 421
 
 
@@ -144,6 +146,16 @@ def _answers(facts: CaptureFacts) -> list[int]:
         times = sorted(response.at_ns for response in responses if response is not None and not response.injected)
         known = facts.watchers[_answers] = times
     return known
+
+
+def unread_fault(reason: bytes) -> Fault:
+    """Say whose fault it is that a response could not be read; an empty blame and advice are the rule's."""
+    if _SWITCHED in reason:
+        blame = "mcpspy: it reads HTTP/1.x, and passes on what follows a switch as it comes."
+        return Fault(MCPSPY, blame, "Let the client make no offer to switch, or leave this server out of mcpspy.")
+    if _TOO_LONG in reason:
+        return Fault(MCPSPY, "mcpspy: it reads no longer heads.", "Let the server send fewer or shorter fields.")
+    return Fault(SERVER, "", "")
 
 
 def refusal_fault(_: CaptureFacts, transaction: Transaction, reason: bytes) -> Fault:
