@@ -62,7 +62,8 @@ def open_writer(start: CaptureStart, tapped: dict[str, Any]) -> tuple[Writer | N
         report(f"mcpspy: {start.file} exists; recording to {path}")
     elif not start.quiet and os.isatty(2):
         report(f"mcpspy: recording to {path}")
-    return Writer(fd, header_line(_header(start, tapped)), max_bytes=start.max_bytes, complain=report), path
+    header = header_line(_header(start, tapped))
+    return Writer(fd, header, max_bytes=start.max_bytes, complain=report, begin_ns=start.begin_ns, path=path), path
 
 
 def nowhere(records: object) -> None:

@@ -1,16 +1,21 @@
 """Records in, lines appended to a capture: one `write` per batch of records, and no exception reaches the traffic.
 
 Records that cannot be written are counted, and a `gap` record says so as soon as writing works again. If a line was written in part,
-the rest is kept and written first, so that the file needs no repair. No clock is read: records carry their time.
+the rest is kept and written first, so that the file needs no repair. Records carry their time; the clock is read to time the writes.
+The disk is in the path of a message: while a write hangs, the messages that come wait. Where writes take most of the time, recording
+pauses instead.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from stat import S_ISREG
+from time import monotonic_ns
 
 from ...compiled import compiled
 from ...plain_lines import message_lines
+from ...platform.files import read_at
 from ...platform.files import sync as sync_file
 from ...records import Close, End, Frame, Gap, Note, Open, Partial
 from .format import OpenTemplate, close_line, frame_line, open_line, record_line
@@ -25,10 +30,28 @@ if TYPE_CHECKING:
 _SHORT = "the disk took only a part"
 _FULL = "the store is at its quota with what is being recorded: from here on payloads are kept as length and SHA-256"
 
+SLOW_NS = 1_000_000_000
+"""A write that takes longer is reported."""
+
+TIMED_NS = SLOW_NS // 2
+"""Shorter writes do not count for a pause: a busy machine makes many of them look long."""
+
+WINDOW_NS = 30_000_000_000
+PAUSE_NS = 10_000_000_000
+"""Recording pauses for the latter where writes took more than half of the former, and is tried again."""
+
+COMPLAINT_NS = 60_000_000_000
+"""Time between two complaints about slow writes. Each of them has a note."""
+
+CUT_BY_OTHERS = "another program has cut this file: what is missing before this was in it"
+
+_TAIL_BYTES = 32
+
 _LINES: dict[type, Callable[[int, Any], bytes]] = {Frame: frame_line, Open: open_line, Close: close_line}
 """The kinds of records that come with every message; the others are rare."""
 
 _write = os.write  # looked up once: it is called for every message
+_clock_ns = monotonic_ns
 _message_lines = compiled(message_lines)
 
 
@@ -37,13 +60,15 @@ class Writer:
 
     `header_line` goes first, with the first batch, which may be empty. `max_bytes` bounds the file: past it frames keep their
     length and SHA-256 but not their bytes (0: no bound). `complain` is called with one line when recording fails for the first
-    time. `later` is called with `sync` after the first write since the last sync; it decides when to call `sync`.
+    time, when writes are slow, and when others have harmed the file. `later` is called with `sync` after the first write since the
+    last sync; it decides when to call `sync`. Writes are timed if the monotonic time is given at which `at_ns` was 0, as `begin_ns`.
+    With its `path`, others' harm to the file is noticed at each sync.
     """
 
     __slots__ = (
-        "_complain", "_fd", "_gap", "_gaps", "_logs", "_max_bytes", "_news", "_others", "_over", "_owed", "_plain", "_silent",
-        "_size", "_spares", "_unsynced", "_until", "failed", "later",
-        "number",
+        "_begin_ns", "_complain", "_complain_ns", "_fd", "_gap", "_gaps", "_harm", "_header_line", "_late_ns", "_logs", "_max_bytes",
+        "_news", "_others", "_over", "_owed", "_path", "_plain", "_resume_ns", "_silent", "_size", "_slow", "_spares", "_streams",
+        "_tail", "_unsynced", "_until", "failed", "later", "number",
     )  # fmt: skip
 
     def __init__(
@@ -54,16 +79,26 @@ class Writer:
         max_bytes: int = 0,
         complain: Callable[[str], None] = lambda line: None,
         later: Callable[[Callable[[], None]], None] = lambda sync: None,
+        begin_ns: int | None = None,
+        path: str = "",
     ) -> None:
         self._fd = fd
-        self._owed = header_line
+        self._owed = self._header_line = header_line
+        self._path = path
+        self._tail = (0, header_line)  # the last bytes at the last look, and their place
+        self._harm = 0  # the size of the file before others removed or cut it; set by the thread that looks
+        self._streams: dict[int, Open | tuple[int, str]] = {}  # those that are open, which a new file has to name again
+        self._begin_ns = begin_ns or 0
+        self._late_ns = sys.maxsize if begin_ns is None else begin_ns + TIMED_NS  # what a write ends after, less its `at_ns`
+        self._slow: list[tuple[int, int]] = []  # when long writes ended, and how long they took
+        self._resume_ns = self._complain_ns = 0  # while recording pauses: when it is tried again
         self._max_bytes = max_bytes
         self._complain = complain
         self.later = later
         self._gap: Gap | None = None
         self._over = False
         self._spares = False  # as if over, until there is room in the store again; as `_news` set by another thread
-        self._news = ""  # text of a note that goes before the next records
+        self._news: list[tuple[str, str]] = []  # topics and texts of notes that go before the next records
         self._plain = False  # nothing owed, no gap, not over: records go as they come
         self._size = 0  # bytes written here but those of `frame` and `frames`, which never write where there is a bound
         self._unsynced = False  # something was written since the last sync, and the next one is ordered
@@ -87,6 +122,8 @@ class Writer:
             else:
                 if written == len(line):
                     self.number = number + 1
+                    if _clock_ns() > at_ns + self._late_ns:
+                        self._took_long(at_ns)
                 else:
                     self._short((Frame(stream, at_ns, at_ns, data),), line, written, _SHORT)
                 return
@@ -104,6 +141,8 @@ class Writer:
             else:
                 if written == len(line):
                     self.number = number + 1
+                    if _clock_ns() > at_ns + self._late_ns:
+                        self._took_long(at_ns)
                 else:
                     self._short((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),), line, written, _SHORT)
                 return
@@ -121,6 +160,8 @@ class Writer:
         left = relay_event(number, stream, at_ns, source, self._fd if number < self._until else -1, target)
         if left is None:
             self.number = number + 1
+            if _clock_ns() > at_ns + self._late_ns:
+                self._took_long(at_ns)
             return None
         data, event, written, sent = left
         if not event or written <= 0:
@@ -150,6 +191,8 @@ class Writer:
                 if written == len(data):
                     self._took(before, 0)
                     self.number += len(events)
+                    if _clock_ns() > at_ns + self._late_ns:
+                        self._took_long(at_ns)
                     return
                 self._short((*before, *_chunked(stream, at_ns, events)), data, written, _SHORT)
                 return
@@ -180,6 +223,12 @@ class Writer:
             others = bool(opening) + bool(by)
             self.number = number + others + bool(data)
             self._others += others
+            if not by and opening:
+                self._streams[stream] = at_ns, opening
+            elif by and not opening:
+                self._streams.pop(stream, None)
+            if _clock_ns() > at_ns + self._late_ns:
+                self._took_long(at_ns)
         else:
             records = _message_records(stream, at_ns, opening, data, by)
             self._short(records, lines, written, _SHORT)
@@ -197,6 +246,8 @@ class Writer:
             else:
                 if written == len(lines):
                     self.number = number + len(frames)
+                    if _clock_ns() > at_ns + self._late_ns:
+                        self._took_long(at_ns)
                 else:
                     self._short([Frame(stream, at_ns, at_ns, data) for data in frames], lines, written, _SHORT)
                 return
@@ -204,6 +255,12 @@ class Writer:
 
     def __call__(self, records: Sequence[Record]) -> None:
         """Append `records` with one write. A failure is remembered and reported once, never raised."""
+        begun_ns = _clock_ns()
+        if begun_ns < self._resume_ns:
+            self._lose(records if self._gap is None else [self._gap, *records], self._why_paused())
+            return
+        if self._harm and not self._is_mended(records):
+            return
         if not self._plain or self._spares or self._news:
             records = self._amended(records)
         number = self.number
@@ -225,12 +282,17 @@ class Writer:
         self._took(records, written)
         if self._plain and not self._max_bytes and not self._spares:
             self._until = sys.maxsize
+        at_ns = begun_ns - self._begin_ns
+        if self._resume_ns or _clock_ns() > at_ns + self._late_ns:
+            self._took_long(at_ns)
         if not self._unsynced:  # checked last: a sync that ended meanwhile, in its own thread, has reset `_until`
             self._unsynced = True
             self.later(self.sync)
 
     def close(self, at_ns: int, why: str = "") -> None:
         """Write the `end` record, wait for the disk, and close the descriptor."""
+        self._resume_ns = 0
+        self._look()
         self(())  # a gap that is due, so that it is counted
         messages = self.frame_count - self._silent
         counts = End(at_ns=at_ns, frames=self.frame_count, bytes=self.file_bytes, messages=messages, gaps=self._gaps, why=why)
@@ -250,6 +312,26 @@ class Writer:
             sync_file(self._fd)
         except (OSError, ValueError):  # the latter where the capture has been closed meanwhile
             pass
+        self._look()
+
+    def _look(self) -> None:
+        """Notice that the file was removed, or that what was in it at the last look is not there any more."""
+        if self._owed or self._harm or not self._path:
+            return
+        offset, tail = self._tail
+        try:
+            facts = os.fstat(self._fd)
+            if not S_ISREG(facts.st_mode):
+                return
+            is_cut = read_at(self._fd, len(tail), offset) != tail
+            at = max(0, facts.st_size - _TAIL_BYTES)
+            self._tail = at, read_at(self._fd, _TAIL_BYTES, at)
+        except OSError:
+            return  # it has been closed
+        if is_cut or not facts.st_nlink:
+            what = "cut by another program; what it lost is missing" if facts.st_nlink else "removed; a new one is made"
+            self._complain(f"mcpspy: {self._path}, which is being recorded, was {what}")
+            self._harm, self._until = offset + len(tail), 0
 
     @property
     def file_bytes(self) -> int:
@@ -267,7 +349,7 @@ class Writer:
         if keeps is not self._spares:
             return
         self._spares = not keeps
-        self._news = "there is room again: payloads are kept" if keeps else _FULL
+        self._news.append(("quota", "there is room again: payloads are kept" if keeps else _FULL))
         self._until = 0
 
     @property
@@ -286,20 +368,29 @@ class Writer:
             self._others += 1
             if isinstance(record, Gap):
                 self._gaps += 1
-            elif isinstance(record, Open) and record.name == "stderr":
-                self._logs.add(record.stream)
+            elif isinstance(record, Open):
+                self._streams[record.stream] = record
+                if record.name == "stderr":
+                    self._logs.add(record.stream)
+            elif isinstance(record, Close) and self._is_over_http(record.stream):
+                del self._streams[record.stream]
         self._size += written
         if self._max_bytes and self._size > self._max_bytes and not self._over:
             self._over, self._plain = True, False
             text = f"--max-size {self._max_bytes} is reached: from here on payloads are kept as length and SHA-256"
             self((Note(at_ns=records[-1].at_ns if records else 0, topic="max-size", text=text),))
 
+    def _is_over_http(self, stream: int) -> bool:
+        """Return whether an open stream has a connection; else it is one of stdio, which may go on after it is broken."""
+        opened = self._streams.get(stream)
+        return bool(opened.connection if isinstance(opened, Open) else opened)
+
     def _amended(self, records: Sequence[Record]) -> Sequence[Record]:
         """Return `records` with a due gap before them, and without payloads past the size bound."""
         amended = [_without_payload(record) for record in records] if self._over or self._spares else list(records)
         if self._news and records:
-            amended.insert(0, Note(at_ns=records[0].at_ns, topic="quota", text=self._news))
-            self._news = ""
+            news, self._news = self._news, []
+            amended[:0] = [Note(at_ns=records[0].at_ns, topic=topic, text=text) for topic, text in news]
         if self._gap is not None:
             self._gap.at_ns = records[0].at_ns if records else self._gap.at_ns
             amended.insert(0, self._gap)
@@ -307,19 +398,73 @@ class Writer:
 
     def _short(self, records: Sequence[Record], data: bytes, written: int, why: str) -> None:
         """Remember what a partial or failed write left out."""
-        begun = data.count(b"\n", 0, written)  # lines in the file: whole, or in part, their rest being owed
-        if written and not data.endswith(b"\n", 0, written):
-            rest = data[written : data.index(b"\n", written) + 1]
-            begun += 1
-        else:
-            rest = self._owed if not written else b""
-        kept = records[: max(0, begun - 1) if self._owed else begun]
+        owed_bytes, begun, rest = len(self._owed), 0, self._owed[written:]
+        if written >= owed_bytes:
+            begun = data.count(b"\n", owed_bytes, written)  # lines in the file: whole, or in part, their rest being owed
+            if written > owed_bytes and not data.endswith(b"\n", 0, written):
+                rest = data[written : data.index(b"\n", written) + 1]
+                begun += 1
+        kept = records[:begun]
         self._owed, self._plain, self._until = rest, False, 0
         self._lose(records[len(kept) :], why)
         self._took(kept, written)
+        self._stopped(why)
+
+    def _stopped(self, why: str) -> None:
         if not self.failed:
             self.failed = True
             self._complain(f"mcpspy: recording stopped ({why}); traffic goes on unrecorded")
+
+    def _is_mended(self, records: Sequence[Record]) -> bool:
+        """Go on in a file that can be read, after others have harmed ours. Return false if there is none: `records` are lost."""
+        from .mending import mended  # which hardly any tap needs
+
+        lost = Gap(at_ns=records[0].at_ns if records else 0, since_ns=0, frames=self.frame_count, bytes=self._harm, why="")
+        try:
+            new = mended(self._fd, self._path, self._header_line, self._streams, self.number, lost)
+        except OSError as error:
+            why = error.strerror or str(error)
+            self._plain, self._until = False, 0
+            self._lose(records if self._gap is None else [self._gap, *records], why)
+            self._stopped(f"{self._path} cannot be made again: {why}")
+            return False
+        self._harm, self._tail, self._plain = 0, (0, self._header_line), False
+        if new is None:
+            self._news.append(("cut", CUT_BY_OTHERS))
+            return True
+        if new.path != self._path:
+            self._complain(f"mcpspy: recording to {new.path}")
+        self._path, self._owed = new.path, new.lines
+        self._others, self._silent, self._gaps = self.number - 1 - new.frames, new.frames - new.messages, 1
+        return True
+
+    def _took_long(self, at_ns: int) -> None:
+        """Report that a write that began at `at_ns` took long, and pause if that is the rule. End a pause after one that did not."""
+        now_ns = _clock_ns()
+        end_ns = now_ns - self._begin_ns
+        took_ns = end_ns - at_ns
+        self._slow = [slow for slow in self._slow if slow[0] > end_ns - WINDOW_NS]
+        self._slow.append((end_ns, took_ns))
+        if took_ns > SLOW_NS:
+            text = f"a write to the store took {took_ns / 1e9:.1f} s, and messages waited for it"
+            self._news.append(("slow-store", text))
+            self._until = 0
+            if now_ns >= self._complain_ns:
+                self._complain_ns = now_ns + COMPLAINT_NS
+                self._complain(f"mcpspy: {text}")
+        elif self._resume_ns:
+            self._slow, self._resume_ns = [], 0
+            return
+        if self._resume_ns or sum(took for _, took in self._slow) > WINDOW_NS // 2:
+            if not self._resume_ns:
+                self._complain(
+                    f"mcpspy: recording pauses ({self._why_paused()}); it is tried again every 10 s; traffic goes on"
+                )
+            self._resume_ns, self._until, self._plain = now_ns + PAUSE_NS, 0, False
+
+    def _why_paused(self) -> str:
+        took_ns = min(sum(took for _, took in self._slow), WINDOW_NS)
+        return f"writes to the store took {took_ns / 1e9:.0f} of the last 30 s"
 
     def _lose(self, lost: Sequence[Record], why: str) -> None:
         """Start or lengthen the gap by `lost`, whose first member may be the gap that could not be written."""

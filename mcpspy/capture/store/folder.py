@@ -25,6 +25,7 @@ __all__ = [
     "boot_id",
     "captures_folder",
     "create",
+    "create_again",
     "default_label",
     "home_folder",
     "is_live",
@@ -98,6 +99,17 @@ def create(
         path = os.path.join(folder, f"{moment}-{_file_part(label)}-{os.getpid()}{EXTENSION}")
     elif _is_channel(path):
         return _open_channel(path), path
+    return _open_new(path)
+
+
+def create_again(path: str) -> tuple[int, str]:
+    """Open a new capture in the place of one that was removed. Return the descriptor and its path, which is another if that is taken.
+
+    The store's folders are made again too; one that the user named is not. Raises: OSError.
+    """
+    if os.path.dirname(path) == captures_folder():
+        _make_private(home_folder())
+        _make_private(captures_folder())
     return _open_new(path)
 
 
@@ -218,7 +230,7 @@ def _file_part(label: str) -> str:
 
 def _open_new(path: str) -> tuple[int, str]:
     stem, extension = os.path.splitext(path)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | NOFOLLOW | BINARY
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | NOFOLLOW | BINARY
     for count in range(1, MAX_NAMES):
         name = path if count == 1 else f"{stem}-{count}{extension}"
         try:

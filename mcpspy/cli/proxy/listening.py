@@ -25,6 +25,9 @@ DEFAULT_LISTEN = "127.0.0.1:8765"
 SYNC_S = 1.0
 """The time from the first byte that is not on disk to the request to write it there, as for stdio."""
 
+LOOK_S = 60.0
+"""Time between two such requests while nothing is recorded: the capture may be removed."""
+
 
 class Recordable(Protocol):
     """A tap or a mock over HTTP."""
@@ -88,6 +91,13 @@ def record_tap(tap: HttpTap, start: CaptureStart, url: str, *, leg: str = "") ->
     own_url = f"http://{tap.own}{after_origin(url)}"
     tapped = {"transport": "http", "url": redactor.url(url), "listen": redactor.url(own_url)}
     writer, path = begin_capture(tap, start, redactor, {**tapped, "leg": leg} if leg else tapped, is_guarded=True)
+
+    def look() -> None:
+        if writer is not None:
+            writer.later(writer.sync)
+            tap.reactor.later(LOOK_S, look)
+
+    tap.reactor.later(LOOK_S, look)
     return writer, path, own_url
 
 

@@ -52,6 +52,9 @@ The server's own output is there at once. After it, and at a signal to end, nobo
 PUT_OFF_NS = 1_000_000_000
 """From the first byte that is not on disk to the sync: what a power cut may cost. The kernel has every byte at once."""
 
+LOOK_NS = 60_000_000_000
+"""Time between two such calls while nothing is recorded: the capture may be removed."""
+
 LATE_NS = 10_000_000_000
 """A server whose first output comes later than this started slowly: whether it had a processor is recorded."""
 
@@ -247,7 +250,9 @@ class StdioTap:
     # Time
 
     def call_later(self, action: Callable[[], None]) -> None:
-        """Call `action` once after a while, in a thread of its own, because it may wait for the disk. Replaces an earlier action.
+        """Call `action` after a second, then every minute, in a thread of its own, because it may wait for the disk.
+
+        Replaces an earlier action.
 
         The thread lives no longer than the call: a thread that waits would cost every message 0.3 µs.
         """
@@ -282,7 +287,7 @@ class StdioTap:
         if self._parent_ns and (now_ns >= self._parent_ns or CLIENT_END_IS_REPORTED):
             self._check_client(now_ns)
         if self._put_off_ns and now_ns >= self._put_off_ns:
-            self._put_off_ns = 0
+            self._put_off_ns = now_ns + LOOK_NS
             _in_a_thread(self._put_off)
 
     def _check_client(self, now_ns: int) -> None:

@@ -47,12 +47,14 @@ CAPTURE_EDITED: Final = capture_rule(
 RECORDING_GAP: Final = capture_rule(
     name="recording-gap",
     title="Messages not recorded",
-    what="Recording failed for a while, and messages passed unrecorded; or an imported file does not have them.",
+    what="Messages passed while recording failed or paused, or were cut out of the capture; or an imported file does not have them.",
     why="Messages are missing, so findings about responses are left out.",
-    blame="The disk: it refused what mcpspy wrote. Of an imported capture: the file, or what wrote it.",
+    blame="The disk: it refused what mcpspy wrote, or was too slow; or a program that cut or removed the capture. "
+    "Of an imported capture: the file, or what wrote it.",
     example="· No space left on device: 120 frames, 96000 bytes",
     clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}',
-    advice="Free space on the disk, or store captures elsewhere with MCPSPY_HOME or --capture FILE.",
+    advice="Free space on the disk, or store captures elsewhere with MCPSPY_HOME or --capture FILE. "
+    "Leave a capture alone while it is recorded.",
 )
 
 _KILLED_AT_THE_END: Final = (

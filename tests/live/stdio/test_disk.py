@@ -2,13 +2,17 @@
 
 import os
 import resource
+import subprocess
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 import mcpspy
-from mcpspy.records import Damage, End, Frame, Gap, Record
+from mcpspy.records import Damage, End, Frame, Gap, Header, Note, Record
+from tests.conftest import DebianProgram
+from tests.deadlines import DEADLINE_S, POLL_S, readable
 from tests.live.client import Client, puppet, stream
 
 LINES = [b'{"id":%d}\n' % number for number in range(50)]
@@ -159,6 +163,70 @@ def test_a_fifo_that_nobody_empties_makes_a_gap_and_no_delay(tmp_path: Path) -> 
             assert_traffic_passes(client)
     finally:
         os.close(reader)
+
+
+# The file, while others harm it, and a disk that is slow
+
+
+def exchanged_until_said(client: Client) -> None:
+    """Exchange lines until the tap says something on stderr."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not readable(client.stderr, POLL_S):
+        assert time.monotonic() < deadline
+        client.send(b"since\n")
+        assert client.line() == b"since\n"
+
+
+def test_a_capture_that_is_cut_to_nothing_begins_again_with_a_header_and_that_is_said() -> None:
+    with Client(puppet("say=up", "echo", "exit=3")) as client:
+        client.line()
+        path = client.capture
+        os.truncate(path, 0)
+        exchanged_until_said(client)
+        assert_traffic_passes(client)
+        assert client.rest(client.stderr).decode() == (
+            f"mcpspy: {path}, which is being recorded, was cut by another program; what it lost is missing\n"
+        )
+        records = client.records()
+        assert [type(record) for record in records[:2]] == [Header, Gap]
+        assert [record for record in records if isinstance(record, Damage)] == []
+        assert stream(records, 0).endswith(b"".join(LINES))
+        assert stream(records, 0).startswith(b"since\n")
+        assert isinstance(records[-1], End)
+
+
+def test_a_capture_that_is_removed_goes_on_in_a_new_file_and_that_is_said() -> None:
+    with Client(puppet("say=up", "echo", "exit=3")) as client:
+        client.line()
+        path = client.capture
+        path.unlink()
+        exchanged_until_said(client)
+        assert_traffic_passes(client)
+        assert client.rest(client.stderr).decode().endswith("was removed; a new one is made\n")
+        records = client.records()
+        assert [type(record) for record in records[:2]] == [Header, Gap]
+        assert stream(records, 0).endswith(b"".join(LINES))
+        assert isinstance(records[-1], End)
+
+
+def test_a_write_that_hangs_is_said_and_its_message_passes(debian_program: DebianProgram) -> None:
+    strace = debian_program("strace")
+    with Client(puppet("say=up", "echo", "exit=3")) as client:
+        client.line()
+        inject = ["-e", "trace=write", "-e", "inject=write:delay_enter=1100000:when=1"]
+        command = [strace, "-p", str(client.pid), "-P", str(client.capture), *inject]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as tracer:
+            assert tracer.stderr is not None
+            if b"attached" not in tracer.stderr.readline():
+                pytest.skip("this system lets nobody trace")
+            client.send(b"slow\n")
+            assert client.line() == b"slow\n"
+            tracer.terminate()
+            tracer.communicate(timeout=DEADLINE_S)
+        assert_traffic_passes(client)
+        (note,) = (record for record in client.records() if isinstance(record, Note) and record.topic == "slow-store")
+        assert client.rest(client.stderr).decode() == f"mcpspy: {note.text}\n"
+        assert note.text.startswith("a write to the store took 1.1 s")
 
 
 # The file, while it is written
