@@ -18,7 +18,7 @@ from ..records import CLIENT, SERVER, Close, End, Frame, Gap, Note, Open, Side
 from ..wire.body import body_framing
 from ..wire.sse import SseEvents
 from .har_events import Content, Reactions, encoded, header_value
-from .http_streams import announces_endpoint
+from .http_streams import announces_endpoint, is_prompt
 from .session import NOTE_TOPIC
 from .source import EXACT, MISSING, RECONSTRUCTED, SessionRecord, Source, header
 from .whole_file import WholeFileImporter
@@ -47,8 +47,8 @@ class _HarServer:
     """The records of one server, with their times in Unix nanoseconds, and its event streams, each after its beginning."""
 
     __slots__ = (
-        "accepted_ns", "begins", "behind", "connections", "events_path", "gaps", "is_heard", "is_mcp", "path", "reactions", "records",
-        "streams", "transactions", "with_events",
+        "accepted_ns", "begins", "behind", "connections", "events_path", "gaps", "is_heard", "is_mcp", "is_model", "path",
+        "reactions", "records", "streams", "transactions", "with_events",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class _HarServer:
         self.behind = ""  # the URL of the server before which mcpspy stood
         self.gaps: list[Gap] = []  # up to the end
         self.accepted_ns = 0  # when a request was first answered with 202, as over HTTP+SSE
-        self.is_heard = self.is_mcp = self.begins = False
+        self.is_heard = self.is_mcp = self.is_model = self.begins = False
 
     def lacks(self, since_ns: int, until_ns: int | None, why: str, size_bytes: int = 0) -> None:
         """Note what the HAR does not have. `until_ns` is None for events, which may have come until the end."""
@@ -100,7 +100,9 @@ class HarImporter(WholeFileImporter):
                 self._entry(entries.pop())
             except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
                 self._count("an entry that is not as HAR 1.2 has it")
-        spoken = {origin: server for origin, server in self._servers.items() if server.is_mcp} or self._silent()
+        spoken = {origin: server for origin, server in self._servers.items() if server.is_mcp or server.is_model}
+        if not any(server.is_mcp for server in spoken.values()):
+            spoken |= self._silent()
         return [
             record for number, (origin, server) in enumerate(spoken.items()) for record in self._session(number, origin, server)
         ]
@@ -141,6 +143,8 @@ class HarImporter(WholeFileImporter):
         body = encoded(str((request.get("postData") or {}).get("text") or ""), (request.get("bodySize"),))
         opening = _head(f"{request['method']} {target} HTTP/1.1", fields)
         is_mcp = b'"jsonrpc"' in body
+        if is_prompt(body) and not (server.is_mcp or server.is_model):
+            server.is_model, server.path = True, url.path
         if is_mcp and not server.is_mcp:
             server.is_mcp, server.path = True, url.path
             server.begins = b'"initialize"' in body or b"server/discover" in body
@@ -206,6 +210,7 @@ class HarImporter(WholeFileImporter):
         }  # fmt: skip
         url = origin + server.path
         ends = {"url": server.behind, "listen": url} if server.behind else {"url": url}
+        ends |= {} if server.is_mcp or not server.is_model else {"leg": "model"}
         label = urlsplit(ends["url"]).netloc.rpartition("@")[2]
         head = header(self._source, number, label=label, wall_ns=begin_ns, facts=facts, tapped={"transport": "http", **ends})
         records: list[SessionRecord] = [(number, head)]

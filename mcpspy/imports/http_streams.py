@@ -100,17 +100,17 @@ class _Transaction(msgspec.Struct):
 class HttpConnection:
     """The transactions on the connection `number`. `client` and `server` take bytes, `lose` what the file lacks; `end` is the last.
 
-    `is_mcp` becomes true when a head, a body or an event looks like MCP's.
+    `is_mcp` becomes true when a head, a body or an event looks like MCP's, `is_model` when a body looks like a prompt.
     """
 
     __slots__ = (
         "_begun", "_counters", "_early", "_early_bytes", "_first", "_is_blind", "_is_lost", "_left", "_make", "_requests",
-        "_responses", "_sending", "_waiting", "is_answered_late", "is_mcp", "number", "why_not",
+        "_responses", "_sending", "_waiting", "is_answered_late", "is_mcp", "is_model", "number", "why_not",
     )  # fmt: skip
 
     def __init__(self, number: int, counters: Counters, make: StreamMakerClass, *, is_begun: bool) -> None:
         self.number = number
-        self.is_mcp = False
+        self.is_mcp = self.is_model = False
         self.is_answered_late = False
         """True if the client closed its half, and responses came after that of which it is not known whether the client took them."""
         self.why_not = ""
@@ -162,7 +162,7 @@ class HttpConnection:
             if isinstance(piece, RequestHead):
                 self._begin(piece, at_ns, records)
             elif isinstance(piece, Body) and self._sending is not None:
-                self.is_mcp = self.is_mcp or b'"jsonrpc"' in piece.payload
+                self._look(piece.payload)
                 records += self._sending.feed(piece, at_ns)
             elif isinstance(piece, BodyEnd) and self._sending is not None:
                 records += self._ended_request(self._sending.close(at_ns, CLIENT, "eof", trailers=piece.trailers))
@@ -308,7 +308,9 @@ class HttpConnection:
     def _ended_request(self, records: list[Record]) -> list[Record]:
         """Take note of a request's end. What shows that it is MCP's may have come in pieces."""
         self._sending = None
-        self.is_mcp = self.is_mcp or any(isinstance(record, Frame) and b'"jsonrpc"' in record.data for record in records)
+        for record in records:
+            if isinstance(record, Frame):
+                self._look(record.data)
         return records
 
     def _whole_request(self, at_ns: int, data: bytes) -> list[Record]:
@@ -322,7 +324,7 @@ class HttpConnection:
             return []
         self._note_request(head)
         body = data[end:]
-        self.is_mcp = self.is_mcp or b'"jsonrpc"' in body
+        self._look(body)
         transaction = _Transaction(self._counters.next_transaction(), head.method)
         self._waiting.append(transaction)
         return self._whole(at_ns, CLIENT, transaction.number, head.raw, body)
@@ -348,11 +350,17 @@ class HttpConnection:
         )  # fmt: skip
         return [opened, Frame(stream, at_ns, at_ns, body), Close(at_ns=at_ns, by=sender, how="eof", stream=stream)]
 
+    def _look(self, body: bytes) -> None:
+        """Take note of what the body of a request looks like."""
+        self.is_mcp = self.is_mcp or b'"jsonrpc"' in body
+        self.is_model = self.is_model or is_prompt(body)
+
     def _note_request(self, head: RequestHead) -> None:
         if not self.is_mcp:
             self._first = head
             lowered = head.lowered
-            self.is_mcp = b"\r\nmcp-" in lowered or (b"text/event-stream" in lowered and b"\r\naccept:" in lowered)
+            is_stream = head.method == b"GET" and b"text/event-stream" in lowered and b"\r\naccept:" in lowered
+            self.is_mcp = is_stream or b"\r\nmcp-" in lowered
         self._responses.expect(head.method)
 
     def _begin(self, head: RequestHead, at_ns: int, records: list[Record]) -> None:
@@ -388,6 +396,11 @@ class HttpConnection:
             self._left[transaction.number] = self.is_answered_late = True
         response = transaction.response
         return [] if response is None else response.close(at_ns, by, how, trailers=trailers, missing_bytes=missing_bytes)
+
+
+def is_prompt(body: bytes) -> bool:
+    """Return whether a body looks like that of a call of a model: it names one, and has messages or an input."""
+    return b'"model"' in body and (b'"messages"' in body or b'"input"' in body) and b'"jsonrpc"' not in body
 
 
 def _named_by(head: RequestHead) -> tuple[str, str]:

@@ -22,6 +22,7 @@ MAX_PYTHON_LETTERS: Final = 1 << 20
 """Longer texts of Python's objects are not parsed, which takes a hundred times the memory."""
 
 _OPENING: Final = re.compile(r"""(?:\[\s*)?\{\s*(\\+)?"|\{'(?=(?:jsonrpc|method|id|params|result|error)')""")
+_MEMBERS: Final = re.compile("jsonrpc|method|result|error")
 _QUOTED: Final = {'"': re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL), "'": re.compile(r"(?:[^'\\]++|\\.)*+", re.DOTALL)}
 _PYTHON_STRING: Final = re.compile(r"(?:\b(b)|[=(\[])'$")
 """The text before a string of Python: `b'…'`, `data='…'`. After other words, quotes may have been put around a message as it is."""
@@ -55,7 +56,7 @@ def messages_in(line: str, depth: int = MAX_DEPTH) -> list[LineMessage]:
     """Return the messages of a line, in order. Texts in it that are quoted are looked into `depth` times."""
     found: list[LineMessage] = []
     last = skipped = failures = 0
-    for opening in _OPENING.finditer(line) if depth else ():
+    for opening in _OPENING.finditer(line) if depth and _MEMBERS.search(line) else ():
         begin = opening.start()
         if begin < skipped:
             continue  # within a value that is no message, or one that was taken

@@ -23,6 +23,9 @@ T = TypeVar("T", Side, Literal["sent", "received"])
 _NEAR_LETTERS: Final = 160
 """Words farther before a message are about something else."""
 
+LEARNED_MESSAGES: Final = 100
+"""After so many messages of a side it is known which words say something."""
+
 _CLIENT = r"(?:client|editor|host|agent|客户端)"
 _SERVER = r"(?:server|服务器|服务端)"
 _ARROW = r"\s*(?:-+>|=+>|→|⇒|➜|»)\s*"
@@ -100,6 +103,8 @@ class Senders:
         """Return the sender of a message; None if nothing says it, or nothing yet."""
         message = value[0] if isinstance(value, list) else value
         own = self._by_content(message)
+        if own is not None and self.owner is not None and self.sent[own] > LEARNED_MESSAGES:
+            return own
         named, word = _nearest(words, _NAMES, self._distrusted)
         while own is not None and named not in (None, own) and not self._trusts_words:
             self._distrusted.add(word)

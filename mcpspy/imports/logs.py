@@ -51,6 +51,9 @@ _CLIENT_CLOSED: Final = re.compile(r"\bClient transport closed\b", re.IGNORECASE
 _AGAIN: Final = re.compile(r"Received JSON: b['\"]|Sending session message to writer|Client message sent successfully")
 """Words of the Python SDK before a message that it also logs in another form."""
 
+_PROMPT: Final = (re.compile(r"""["']model\\*["']\s*:"""), re.compile(r"""["'](?:messages|input)\\*["']\s*:\s*[\\\["']"""))
+_SPREAD: Final = re.compile(r'\s*"jsonrpc"\s*:\s*"2\.0"\s*,?\s*')
+
 _STREAMABLE: Final = "mcp.client.streamable_http"
 _NO_JSON_ANSWERS: Final = "the Python SDK does not log answers that come as JSON"
 _MIXED: Final = "sessions of the server go on at the same time in the log, and some messages of them cannot be told apart"
@@ -114,7 +117,7 @@ class _ServerLog:
 class LogImporter:
     """Records from the bytes of a log, cut anywhere. `feed` and `close` return them, each after the number of its session."""
 
-    __slots__ = ("_clock", "_is_desktop", "_last_ns", "_line", "_lines", "_logs", "_sessions", "_source")
+    __slots__ = ("_clock", "_is_desktop", "_last_ns", "_line", "_lines", "_logs", "_prompts", "_sessions", "_source")
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -123,6 +126,7 @@ class LogImporter:
         self._is_desktop = False
         self._last_ns: int | None = None
         self._line = 0
+        self._prompts = 0
         self._logs: dict[str, _ServerLog] = {}
         self._sessions = 0
 
@@ -137,8 +141,11 @@ class LogImporter:
         return records
 
     def passed_over(self) -> list[str]:
-        """Say what the file has that is not read. Notes in the captures name the messages that nothing told the sender of."""
-        return self._lines.left_out()
+        """Say what the file has that is not read. Gaps in the captures name the messages that nothing told the sender of."""
+        prompts = (
+            [f"not read: {self._prompts} × a call of a model; record them with mcpspy proxy --model"] if self._prompts else []
+        )
+        return [*self._lines.left_out(), *prompts]
 
     def _text(self, data: bytes) -> list[SessionRecord]:
         self._line += 1
@@ -150,6 +157,7 @@ class LogImporter:
         if self._is_desktop and not has_head:
             return self._stderr(next(reversed(self._logs.values()), None), line)
         messages = messages_in(line) if "{" in line or "JSONRPC" in line or "jsonrpc=" in line else []
+        self._prompts += not messages and all(pattern.search(line) for pattern in _PROMPT)
         before = messages[0].before if messages else line
         wall_ns = self._clock.time_ns(before, of_message=bool(messages) or self._is_desktop)
         self._last_ns = wall_ns or self._last_ns
@@ -158,7 +166,8 @@ class LogImporter:
         self._logs[label] = log  # the last is that of the last line
         records = [] if messages else self._plain(log, HeldLine(self._line, self._last_ns, line))
         for message in messages:
-            self._last_ns = self._clock.time_ns(message.before, of_message=True) or self._last_ns
+            if message is not messages[0]:
+                self._last_ns = self._clock.time_ns(message.before, of_message=True) or self._last_ns
             if not _AGAIN.search(message.before) and not self._is_repeated(log, message):
                 records += self._message(log, HeldLine(self._line, self._last_ns, line, message))
         return records
@@ -228,6 +237,9 @@ class LogImporter:
             return self._event(log, line)
         if (stderr := _SERVER_STDERR.search(line.text)) is not None and session is not None:
             return session.frame(line.wall_ns, STDERR, f"{stderr[1]}\n".encode("utf-8", "surrogatepass"))
+        if _SPREAD.fullmatch(line.text) is not None and session is not None:
+            why = f"the message around line {line.number} of the log is spread over several lines"
+            return session.gap(line.wall_ns, len(line.text), why)
         if log.run.senders.owner is None:
             self._hold(log, line)
             return []
@@ -324,17 +336,9 @@ class LogImporter:
             records += session.gap(self._last_ns, 0, _MIXED)
         if lost:
             named = ", ".join(map(str, lost[:MAX_NAMED_LINES])) + (" and more" if len(lost) > MAX_NAMED_LINES else "")
-            text = f"nothing tells who sent {_messages(len(lost))}, which {_are(len(lost))} left out: line {named}"
+            text = f"left out: {len(lost)} × a message of which nothing tells who sent it, line {named}"
             records += session.gap(self._last_ns, 0, text, frames=len(lost))
         return records + session.end("end of the log", notes=self.passed_over())
-
-
-def _messages(count: int) -> str:
-    return "1 message" if count == 1 else f"{count} messages"
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 def _method(value: Any) -> str:

@@ -91,7 +91,7 @@ def ends_of(source: tuple[bytes, int], target: tuple[bytes, int]) -> bytes:
 class PacketReader:
     """TCP segments from the bytes of a packet capture, cut anywhere. `counts` says what was passed over, and why."""
 
-    __slots__ = ("_held", "_interfaces", "_order", "_step", "_unit_ns", "counts", "frames")
+    __slots__ = ("_held", "_interfaces", "_order", "_step", "_unit_ns", "broken_off", "counts", "frames")
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -101,6 +101,8 @@ class PacketReader:
         self._step: Callable[[PacketReader, bytes, int, list[TcpSegment]], int] = PacketReader._first
         self.frames = 0
         self.counts: dict[str, int] = {}
+        self.broken_off = ""
+        """The reason for which the file has more than was read; empty if it has not."""
 
     def feed(self, data: bytes) -> list[TcpSegment]:
         self._held += data
@@ -113,9 +115,9 @@ class PacketReader:
         return segments
 
     def close(self) -> list[TcpSegment]:
-        """Count a packet that the file has only in part."""
+        """Note a packet that the file has only in part."""
         if self._held and self._step is not PacketReader._damaged:
-            self._count("cut off at the end of the file")
+            self.broken_off = f"the file ends within a packet, after packet {self.frames}"
         return []
 
     def _count(self, why: str) -> None:
@@ -287,7 +289,7 @@ class PacketReader:
         segments.append(TcpSegment(self.frames, at_ns, addresses + ports, sequence, acknowledged, flags, payload, missing))
 
     def _spoil(self, data: bytes, at: int) -> int:
-        self._count("damaged: the rest of the file cannot be read")
+        self.broken_off = f"the file is damaged after packet {self.frames}, and its rest cannot be read"
         self._step = PacketReader._damaged
         return self._damaged(data, at, [])
 

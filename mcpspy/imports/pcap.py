@@ -1,7 +1,7 @@
 """Packet captures: bytes of a pcap or pcapng in, records of one session for each server out.
 
 Connections are put together by `tcp`, and read by `http_streams`. A server is an address and a port; one of which nothing looks like
-MCP gets no capture.
+MCP or a call of a model gets no capture.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from ..records import CLIENT, CLIENT_PROCESSES, OTHER_SIDE, SERVER, End, Frame, Note, Record, Side
+from ..records import CLIENT, CLIENT_PROCESSES, OTHER_SIDE, SERVER, End, Frame, Gap, Note, Record, Side
 from .http_streams import Counters, HttpConnection, StreamMakerClass
 from .packets import ACK, FIN, RST, SYN, PacketReader, TcpSegment, ends_of
 from .session import MAX_NS, NOTE_TOPIC
@@ -40,7 +40,9 @@ _OTHER: Final[dict[str, str]] = {
 class _Server:
     """The connections to one address and port, and the records that wait until it is known to speak MCP."""
 
-    __slots__ = ("begin_ns", "counters", "endpoint", "held", "held_bytes", "is_begun", "is_dropped", "last_ns", "session")
+    __slots__ = (
+        "begin_ns", "counters", "endpoint", "held", "held_bytes", "is_begun", "is_dropped", "is_heard", "last_ns", "model", "session",
+    )  # fmt: skip
 
     def __init__(self, endpoint: Endpoint, begin_ns: int, *, is_begun: bool) -> None:
         self.endpoint = endpoint
@@ -52,6 +54,9 @@ class _Server:
         self.held_bytes = 0
         self.session: int | None = None
         self.is_dropped = False
+        self.is_heard = False
+        self.model: HttpConnection | None = None
+        """A connection that has a call of a model, while nothing looks like MCP."""
 
 
 class _Connection(msgspec.Struct):
@@ -116,7 +121,16 @@ class PacketImporter:
         self._connections.clear()
         texts = self.passed_over()
         for server in self._servers.values():
+            if server.model is not None:
+                self._begin(server, server.model, records)
             if server.session is not None:
+                lacks = [
+                    self._packets.broken_off,
+                    "" if server.is_heard else "the file does not have the packets of the server",
+                ]
+                for why in filter(None, lacks):
+                    gap = Gap(at_ns=server.last_ns, since_ns=server.last_ns, frames=1, bytes=0, why=why)
+                    records.append((server.session, gap))
                 records += [(server.session, Note(at_ns=server.last_ns, topic=NOTE_TOPIC, text=text)) for text in texts]
                 end = End(at_ns=server.last_ns, bytes=0, frames=0, why="end of the packet capture")
                 records.append((server.session, end))
@@ -153,7 +167,11 @@ class PacketImporter:
         if http.is_answered_late and side == CLIENT and (flags & RST or other.is_acknowledged(segment.acknowledged)):
             made = http.take(self._now_ns(connection, segment.at_ns), is_taken=not flags & RST)
             self._keep(connection, made, records)
-        if other.waiting and flags & ACK and (lost := other.acknowledge(segment.at_ns, segment.acknowledged)):
+        if (
+            other.waiting
+            and flags & ACK
+            and (lost := other.acknowledge(segment.at_ns, segment.acknowledged, goes_on=bool(payload)))
+        ):
             self._read(connection, OTHER_SIDE[side], lost, records)
         if flags & SYN:
             own.begin((segment.sequence + 1) % (1 << 32))
@@ -213,6 +231,7 @@ class PacketImporter:
     ) -> None:
         """Take the next bytes of one side, and the packet that completed them."""
         http = connection.http
+        connection.server.is_heard = connection.server.is_heard or side == SERVER
         made = (http.client if side == CLIENT else http.server)(self._now_ns(connection, at_ns), data)
         if made:
             _name_packet(made, packet)
@@ -257,12 +276,17 @@ class PacketImporter:
         """Return records, or hold them until their server is known to speak MCP."""
         server = connection.server
         if server.session is None and connection.http.is_mcp:
-            server.session = self._sessions
-            self._sessions += 1
-            head = self._header(server, connection.http)
-            records += [(server.session, record) for record in (head, *server.held)]
-            server.held = []
+            self._begin(server, connection.http, records)
+        elif server.session is None and connection.http.is_model:
+            server.model = connection.http
         self._hold(server, made, records)
+
+    def _begin(self, server: _Server, http: HttpConnection, records: list[SessionRecord]) -> None:
+        """Begin the session of a server, and return what was held of it."""
+        server.session, server.model = self._sessions, None
+        self._sessions += 1
+        records += [(server.session, record) for record in (self._header(server, http), *server.held)]
+        server.held = []
 
     def _hold(self, server: _Server, made: list[Record], records: list[SessionRecord]) -> None:
         if server.session is not None:
@@ -270,7 +294,11 @@ class PacketImporter:
         elif not server.is_dropped:
             server.held += made
             server.held_bytes += sum(len(getattr(record, "data", b"")) for record in made)
-            if len(server.held) > MAX_HELD_RECORDS or server.held_bytes > MAX_HELD_BYTES:
+            if len(server.held) <= MAX_HELD_RECORDS and server.held_bytes <= MAX_HELD_BYTES:
+                return
+            if server.model is not None:
+                self._begin(server, server.model, records)
+            else:
                 server.held, server.is_dropped = [], True
 
     def _header(self, server: _Server, http: HttpConnection) -> Record:
@@ -284,7 +312,7 @@ class PacketImporter:
         }  # fmt: skip
         return header(
             self._source, server.session or 0, label=name, wall_ns=server.begin_ns, facts=facts,
-            tapped={"transport": "http", "url": f"http://{name}{path}"}, address=address,
+            tapped={"transport": "http", "url": f"http://{name}{path}"} | ({} if http.is_mcp else {"leg": "model"}), address=address,
         )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """One direction of a TCP connection put together: segments in, bytes in order out, and holes where the capture has none.
 
 Segments come out of order, twice, and overlapping. Bytes that came first count, as most systems take them. A hole is declared when
-the other side has acknowledged what comes after it, when too much waits behind it, or at the end: then the packet capture lost it.
+the other side acknowledged what comes after it and went on, when too much waits behind it, or at the end: then the file lost it.
 
     next = 100:  [100..110] → out; [130..140] waits; [105..130] → out 110..130, then 130..140
 """
@@ -16,6 +16,9 @@ import msgspec
 MAX_WAITING_BYTES: Final = 1 << 22
 MAX_WAITING: Final = 4096
 """So much waits for a segment that is missing; then it is lost."""
+
+REORDERED_NS: Final = 100_000_000
+"""A file may have a segment so much later than its acknowledgement: packets of several queues and processors are not in order."""
 
 _WRAP: Final = 1 << 32
 
@@ -32,16 +35,17 @@ class Stretch(msgspec.Struct, frozen=True, gc=False):
 class TcpDirection:
     """The bytes of one side, in order. Positions count from its first byte, without the wrap of TCP's numbers."""
 
-    __slots__ = ("_begins", "_next", "_waiting_bytes", "last_ns", "retransmitted", "waiting")
+    __slots__ = ("_acknowledged_ns", "_begins", "_next", "_waiting_bytes", "last_ns", "waiting")
 
     def __init__(self) -> None:
         self._next: int | None = None
+        self._acknowledged_ns: int | None = None
+        """The time at which something was acknowledged that has not come yet."""
         self.waiting: dict[int, tuple[int, int, bytes, int]] = {}
         """Segments that wait for one before them, by the position of their first byte."""
         self._begins: list[int] = []  # a heap of the positions of those that wait
         self._waiting_bytes = 0
         self.last_ns = 0
-        self.retransmitted = 0
 
     @property
     def is_begun(self) -> bool:
@@ -79,14 +83,14 @@ class TcpDirection:
         """Return whether the other side has received everything, by the number that it acknowledges."""
         return self._next is not None and self._position(acknowledged) >= self._next
 
-    def acknowledge(self, at_ns: int, acknowledged: int) -> list[Stretch]:
+    def acknowledge(self, at_ns: int, acknowledged: int, *, goes_on: bool = True) -> list[Stretch]:
         """Take note of what the other side has received: what is missing before that is not in the capture."""
         stretches: list[Stretch] = []
-        while self.waiting and self._next is not None:
-            position = self._position(acknowledged)
-            if position <= self._next or self._begins[0] >= position:
+        while self.waiting and self._next is not None and self._next < self._position(acknowledged) > self._begins[0]:
+            self._acknowledged_ns = at_ns if self._acknowledged_ns is None else self._acknowledged_ns
+            if not goes_on and at_ns - self._acknowledged_ns < REORDERED_NS:
                 break
-            stretches += self._skip(at_ns)
+            stretches += self._skip(self._acknowledged_ns)
         return stretches
 
     def close(self) -> list[Stretch]:
@@ -105,8 +109,6 @@ class TcpDirection:
     def _take(self, begin: int, at_ns: int, frame: int, data: bytes, missing: int) -> list[Stretch]:
         assert self._next is not None
         known = self._next - begin
-        if known:
-            self.retransmitted += 1
         stretches: list[Stretch] = []
         self.last_ns = max(self.last_ns, at_ns)
         if known < len(data):
@@ -136,6 +138,7 @@ class TcpDirection:
             came_ns, frame, data, missing = self.waiting.pop(begin)
             self._waiting_bytes -= len(data)
             stretches += self._take(begin, max(came_ns, at_ns), frame, data, missing)
+        self._acknowledged_ns = self._acknowledged_ns if self.waiting else None
         return stretches
 
     def _skip(self, at_ns: int) -> list[Stretch]:

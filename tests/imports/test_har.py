@@ -146,6 +146,25 @@ def test_pages_that_do_not_speak_mcp_make_no_capture() -> None:
     assert not imported(har(other))
 
 
+def _asks(url: str, text: str) -> dict[str, object]:
+    """Return an entry that posts a text."""
+    return {**ENTRY, "request": {**ENTRY["request"], "url": url, "postData": {"text": text}}}  # type: ignore[dict-item]
+
+
+def test_calls_of_a_model_are_a_capture_of_a_model() -> None:
+    prompt = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]})
+    model = _asks("http://127.0.0.1:11434/v1/chat/completions", prompt)
+    mcp, leg = transcripts(har(ENTRY, model, _asks("http://a/cars", '{"model":"m","year":4}')))
+    assert (len(mcp.exchanges), len(mcp.model_calls)) == (1, 0)
+    assert (len(leg.exchanges), len(leg.model_calls)) == (0, 1)
+
+
+def test_a_gateway_of_mcp_and_a_model_is_a_capture_of_mcp() -> None:
+    prompt = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]})
+    (mcp,) = transcripts(har(_asks("https://mcp.example.org/v1/messages", prompt), ENTRY))
+    assert len(mcp.exchanges) == 1
+
+
 def test_what_is_not_as_har_has_it_is_counted() -> None:
     importer = HarImporter(Source(name="x.har", format="har"))
     importer.feed(har(ENTRY, {"request": {}}, 7))

@@ -8,6 +8,8 @@ import json
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcpspy import Exchange, transcribe
 from mcpspy.imports.formats import recognized
@@ -471,3 +473,78 @@ def test_what_a_message_quotes_is_no_message(message: str) -> None:
     inner["nested"] = json.loads(LIST)
     (records,) = read(timed([*TALK[:2], ("recv" if "method" in inner else "send", json.dumps(inner))]))
     assert len(seen(records)) == 3
+
+
+# What is not read
+
+
+PRETTY = json.dumps(json.loads(TOOLS), indent=2)
+
+
+def test_a_message_over_several_lines_is_a_gap() -> None:
+    (records,) = read(timed(TALK[:4]) + PRETTY + "\n" + timed(TALK[5:]))
+    (gap,) = gaps(records)
+    assert "is spread over several lines" in gap
+    assert outcomes(records) == ["ok", "unknown", "ok"]
+
+
+PROMPTS = [
+    '{"model":"m","messages":[{"role":"user","content":"hi"}]}',
+    '{"input": "hi", "model": "m"}',
+    "Request options: {'url': '/chat/completions', 'json_data': {'messages': [], 'model': 'm'}}",
+    'msg="{\\"model\\":\\"m\\",\\"messages\\":[]}"',
+]
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_calls_of_a_model_in_a_log_are_left_out_and_said_so(prompt: str) -> None:
+    (records,) = read(timed(TALK) + f"{stamp(9)} POST {prompt}\n")
+    assert notes(records) == ["not read: 1 × a call of a model; record them with mcpspy proxy --model"]
+
+
+@pytest.mark.parametrize("line", ['{"model":"m","year":4}', "model and messages", '{"messages":["a"]}', "the model: input"])
+def test_other_lines_are_no_calls_of_a_model(line: str) -> None:
+    (records,) = read(timed(TALK) + f"{stamp(9)} {line}\n")
+    assert notes(records) == []
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                '{"',
+                '{\\"',
+                "b'",
+                "='{",
+                "\\\\",
+                "\\x",
+                "\\ud800",
+                "'",
+                '"',
+                ":",
+                " F ",
+                "}",
+                INIT,
+                quoted(TOOLS),
+                LONG,
+                stamp(1),
+                "\n",
+            ]
+        )
+    )
+)
+def test_any_pieces_are_read_cut_anywhere(pieces: list[str]) -> None:
+    data = "".join(pieces).encode("utf-8", "surrogatepass")
+    source = Source(name="x", format="log", wall_ns=1, sha256="ab")
+    whole, cut = LogImporter(source), LogImporter(source)
+    step = [record for at in range(0, len(data), 7) for record in cut.feed(data[at : at + 7])]
+    assert [*whole.feed(data), *whole.close()] == [*step, *cut.close()]
+
+
+@pytest.mark.parametrize(
+    "piece", ['{\\"a\\":', "{'jsonrpc':", '=\'{"a":', '{"jsonrpc":"2.0","x":"', '{\\"result\\":', '{"a":"{\\"a\\":']
+)
+def test_a_hostile_line_takes_linear_time(piece: str) -> None:
+    importer = LogImporter(Source(name="x", format="log", wall_ns=1, sha256="ab"))
+    importer.feed((piece * (1_000_000 // len(piece)) + "\n").encode())
+    importer.close()

@@ -12,9 +12,9 @@ from typing import BinaryIO
 
 from ...capture.store.address import STDIN
 from ...errors import ImportFileError
-from ...imports.formats import HEAD_BYTES, recognized
+from ...imports.formats import HEAD_BYTES
 from .convert import CaptureFiles, copy_all
-from .open_source import OpenedSource, can_be_imported, open_source, spooled
+from .open_source import OpenedSource, can_be_imported, is_format, open_source, spooled
 
 
 def captures_of(path: str) -> tuple[str, ...]:
@@ -30,7 +30,7 @@ def capture_of_stdin() -> BinaryIO:
     Raises: ImportFileError: if it has several sessions; OSError.
     """
     copy = spooled(sys.stdin.buffer)
-    if recognized(copy.read(HEAD_BYTES)) is None:
+    if not is_format("standard input", copy.read(HEAD_BYTES)):
         copy.seek(0)
         return copy  # its reader says that it is no capture
     source = open_source(STDIN, copy=copy)

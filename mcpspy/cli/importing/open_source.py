@@ -16,6 +16,7 @@ from ...capture.store.address import STDIN
 from ...errors import ImportFileError
 from ...imports.formats import FORMATS, HEAD_BYTES, Importer, ImportFormat, recognized
 from ...imports.source import Source
+from ...imports.unreadable import unreadable
 from ...live.http.recorder import StreamRecorder
 
 CHUNK_BYTES = 1 << 18
@@ -77,9 +78,17 @@ def open_source(path: str, named: str | None = None, *, grows: bool = False, cop
 
 
 def can_be_imported(path: str) -> bool:
-    """Return whether a file is in a format that can be imported. Raises: OSError."""
+    """Return whether a file can be imported. Raises: ImportFileError: if it is of a known kind that cannot; OSError."""
     with open(path, "rb") as file:
-        return recognized(file.read(HEAD_BYTES)) is not None
+        return is_format(path, file.read(HEAD_BYTES))
+
+
+def is_format(name: str, head: bytes) -> bool:
+    """Do the same for a file that begins with these bytes."""
+    is_read = recognized(head) is not None
+    if not is_read and (what := unreadable(head)):
+        raise ImportFileError(name, f"{what}{_recorded_part(head)}")
+    return is_read
 
 
 def _format(name: str, head: bytes, named: str | None) -> ImportFormat:
@@ -94,6 +103,7 @@ def _format(name: str, head: bytes, named: str | None) -> ImportFormat:
             )
         return wanted
     if chosen is None:
+        is_format(name, head)
         what = "it is empty" if not head else f"nothing in its first {HEAD_BYTES >> 20} MiB is in a format that mcpspy reads"
         raise ImportFileError(name, f"{what}; mcpspy import --help lists the formats, and --as names one{_recorded_part(head)}")
     return chosen

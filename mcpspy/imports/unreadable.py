@@ -1,0 +1,45 @@
+"""Kinds of files that mcpspy does not read, told by their first bytes, and what to save instead."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_HEAD_BYTES: Final = 4096
+
+_PACKETS: Final = "save the packets as pcapng instead: editcap OLD new.pcapng, or “Save as” in Wireshark"
+_RECORD: Final = "record the server with mcpspy proxy, or save a HAR"
+_UNPACK: Final = "unpack it: {} FILE | mcpspy show -"
+_KINDS: Final = (
+    (rb"\x1f\x8b", "a file that gzip packed", _UNPACK.format("gunzip -c")),
+    (rb"BZh\d", "a file that bzip2 packed", _UNPACK.format("bunzip2 -c")),
+    (rb"\xfd7zXZ\0", "a file that xz packed", _UNPACK.format("xz -dc")),
+    (rb"\x28\xb5\x2f\xfd", "a file that zstd packed", _UNPACK.format("zstd -dc")),
+    (rb"PK\x03\x04", "a zip file", "unpack it: unzip -p FILE NAME | mcpspy show -"),
+    (rb"(?s)\xff\xfe|\xfe\xff|(?:[\t\n\r -~]\0){4}|(?:\0[\t\n\r -~]){4}", "text in UTF-16",
+     "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE | mcpspy show -"),
+    (rb"\d{1,12}:\d{1,12}:[a-z_]+;", "a flow of mitmproxy", "save it as a HAR: mitmdump -nr FILE --set hardump=flow.har"),
+    (rb"(?:---\s+)?(?:version: \d+\s+)?(?:http_)?interactions:\s+- ", "a cassette", _RECORD),
+    (rb'\{(?:\s*"version":\s*\d+,)?\s*"(?:http_)?interactions":\s*\[', "a cassette", _RECORD),
+    (rb"(?s)<\?xml.{0,2000}?<pdml\b", "packets that were dissected as PDML", _PACKETS),
+    (rb"(?s)<\?xml.{0,2000}?<psml\b", "packets that were dissected as PSML", _PACKETS),
+    (rb"(?s)<\?xml.{0,2000}?<items burpVersion", "an export of Burp", "save a HAR instead"),
+    (rb'(?:\[\s*)?\{\s*(?:"index":\s*\{\s*)?"_index":\s*"packets-', "packets that tshark dissected as JSON", _PACKETS),
+    (rb"snoop\0", "a packet capture of snoop", _PACKETS),
+    (rb"SQLite format 3\0", "an SQLite database that is not one of MCPHawk 1", "export a log or a HAR of the program that made it"),
+    (rb"(?i)<!doctype html|<html", "an HTML page", "save the log itself as text, without the page around it"),
+    (rb"\x89PNG|\xff\xd8\xff", "a picture, PNG or JPEG", "copy the text, or the file that it shows"),
+    (rb"\x7fELF", "a program or a core dump (ELF)", "record the server with mcpspy run"),
+)  # fmt: skip
+_SPREAD: Final = re.compile(rb'^[ \t]*"jsonrpc"[ \t]*:[ \t]*"2\.0"[ \t]*,?[ \t\r]*$', re.MULTILINE)
+
+
+def unreadable(head: bytes) -> str:
+    """Say what a file is that begins with these bytes and is in no format that mcpspy reads; empty if nothing tells."""
+    begin = head[:_HEAD_BYTES].removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
+    for pattern, title, instead in _KINDS:
+        if re.match(pattern, begin):
+            return f"this is {title}, which mcpspy does not read; {instead}"
+    if _SPREAD.search(head):
+        return "its JSON-RPC messages are spread over several lines; write each on one line: jq -c . FILE | mcpspy show -"
+    return ""

@@ -1,0 +1,102 @@
+"""Files that mcpspy cannot read are named by what they are, with what to save instead; texts that look alike are not."""
+
+import bz2
+import gzip
+import io
+import lzma
+import sqlite3
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.imports.unreadable import unreadable
+from tests.cli.terminal import run
+
+MESSAGE = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+PRETTY = '{\n  "jsonrpc": "2.0",\n  "id": 1,\n  "method": "tools/list"\n}\n'
+
+
+def _zipped() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("server.log", MESSAGE)
+    return file.getvalue()
+
+
+def _database() -> bytes:
+    with sqlite3.connect(":memory:") as database:
+        database.execute("create table a (b)")
+        return database.serialize()
+
+
+FILES: dict[str, tuple[bytes, str, str]] = {
+    "gzip": (gzip.compress(MESSAGE.encode()), "gzip", "gunzip -c"),
+    "bzip2": (bz2.compress(MESSAGE.encode()), "bzip2", "bunzip2 -c"),
+    "xz": (lzma.compress(MESSAGE.encode()), "xz", "xz -dc"),
+    "zstd": (b"\x28\xb5\x2f\xfd\x04\x00" + b"a" * 40, "zstd", "zstd -dc"),
+    "zip": (_zipped(), "zip", "unzip -p"),
+    "utf-16": (MESSAGE.encode("utf-16"), "UTF-16", "iconv"),
+    "utf-16, no mark": (f"{MESSAGE}\n".encode("utf-16-le"), "UTF-16", "iconv"),
+    "utf-16, big end first": (f"\ufeff{MESSAGE}".encode("utf-16-be"), "UTF-16", "iconv"),
+    "a flow": (b"4000:9:websocket;0:~8:response;", "mitmproxy", "hardump"),
+    "a flow, a request first": (b"1219:7:request;500:4:path;4:/mcp;", "mitmproxy", "hardump"),
+    "a cassette": (b"interactions:\n- request:\n    uri: http://a/mcp\n", "cassette", "mcpspy proxy"),
+    "a cassette in JSON": (b'{"version": 1, "interactions": [{"request": {"method": "POST"}}]}', "cassette", "mcpspy proxy"),
+    "pdml": (b'<?xml version="1.0"?>\n<pdml version="0" creator="wireshark/4.0">\n', "PDML", "pcapng"),
+    "psml": (b'<?xml version="1.0"?>\n<psml version="0">\n', "PSML", "pcapng"),
+    "tshark json": (b'[\n  {\n    "_index": "packets-2025",\n    "_source": {\n      "layers": {', "tshark", "pcapng"),
+    "tshark ek": (b'{"index":{"_index":"packets-2025-01-01"}}\n{"timestamp":"1","layers":{}}\n', "tshark", "pcapng"),
+    "a database": (_database(), "SQLite", "MCPHawk"),
+    "a page": (b"<!DOCTYPE html>\n<html><body>" + MESSAGE.encode(), "HTML", "text"),
+    "burp": (b'<?xml version="1.0"?>\n<items burpVersion="2024">\n', "Burp", "HAR"),
+    "saz": (_zipped().replace(b"server.log", b"raw/1_c.tx"), "zip", "unzip -p"),
+    "a core": (b"\x7fELF\x02\x01\x01" + b"\0" * 60, "ELF", ""),
+    "a picture": (b"\x89PNG\r\n\x1a\n" + b"\0" * 20, "PNG", ""),
+    "pretty": (PRETTY.encode(), "over several lines", "jq -c"),
+    "a pretty list": (f"[\n{PRETTY},\n{PRETTY}]\n".encode(), "over several lines", "jq -c"),
+    "pretty in a log": (f"2025-06-10 08:00:00 received:\n{PRETTY}".encode(), "over several lines", "jq -c"),
+    "etl": (b"GMBU" + b"\x02\0\0\0", "", ""),
+    "snoop": (b"snoop\0\0\0\0\0\0\2", "snoop", "pcapng"),
+    "nothing known": (b"hello\nworld\n", "", ""),
+    "a readme": (b"# Notes\n\nWe use gzip, PDML and interactions: none.\n", "", ""),
+    "yaml": (b"services:\n  interactions: 3\n", "", ""),
+    "json": (b'{"a": 1}\n', "", ""),
+    "a number and a colon": (b"12:30 started\n", "", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_named_by_what_it_is(name: str) -> None:
+    data, what, instead = FILES[name]
+    said = unreadable(data)
+    assert (what in said, instead in said, bool(what)) == (True, True, bool(said))
+
+
+@pytest.mark.parametrize("verb", ["show", "check", "import"])
+@pytest.mark.parametrize("name", ["gzip", "utf-16", "a flow", "pretty"])
+def test_every_verb_says_so(name: str, verb: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.bin"
+    path.write_bytes(FILES[name][0])
+    done = run(verb, str(path))
+    assert done.returncode != 0
+    assert (FILES[name][1] in done.stderr, FILES[name][2] in done.stderr) == (True, True)
+    assert "not an mcpspy capture" not in done.stderr
+
+
+def test_standard_input_is_named_too() -> None:
+    done = run("show", "-", stdin=FILES["gzip"][0])
+    assert "gzip" in done.stderr
+
+
+def test_a_file_of_no_known_kind_is_still_no_capture(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_bytes(FILES["nothing known"][0])
+    assert "not an mcpspy capture" in run("show", str(path)).stderr
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_looked_at(data: bytes) -> None:
+    unreadable(data)
