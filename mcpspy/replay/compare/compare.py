@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from ...records import CLIENT
 from ...transcript.calls.call import ABOUT_TASKS, CallPart
 from ...transcript.findings.rule import Finding
-from ...transcript.mcp.methods import OPENINGS
+from ...transcript.mcp.methods import OPENINGS, PROGRESS
 from ...transcript.model import CaptureInfo, Exchange, Outcome, Transcript, UnpairedMessage
 from ...transcript.offers.definitions import LISTINGS, offers
 from ...transcript.stored_rows import StoredRows
@@ -25,6 +26,9 @@ from .messages import MessageChange, are_of_one_transport, compared_messages, ev
 from .server import DefinitionChange, definition_changes, identity
 
 How: TypeAlias = Literal["added", "changed", "removed"]
+
+LATE_NS: Final = 1_000_000_000
+"""Progress that begins later is told at intervals: a call that ends sooner has none by chance."""
 
 _FindingKey: TypeAlias = tuple[str, ...]
 
@@ -252,10 +256,26 @@ def _params(before: Exchange, after: Exchange, rules: Ignore) -> tuple[Differenc
 
 
 def _answers(before: Exchange, after: Exchange, rules: Ignore) -> tuple[Differences, tuple[str, ...]]:
+    old_progress, new_progress = _progress(before, after)
     if answer_bytes(before) == answer_bytes(after) or _is_unkept(before) or _is_unkept(after):
-        return _NONE, ()
+        return differences(old_progress, new_progress, rules), ()
     old, new = answer_reading(before), answer_reading(after)
-    return differences(old.value, new.value, rules), (*old.repeated, *new.repeated)
+    return differences(old.value | old_progress, new.value | new_progress, rules), (*old.repeated, *new.repeated)
+
+
+def _progress(before: Exchange, after: Exchange) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the progress of each, as a member of the call, if only one has any though both asked for it.
+
+    How often it comes depends on time. So does whether it comes at all, if it begins late and the other call ended before.
+    """
+    told, silent = (before, after) if before.progress else (after, before)
+    if silent.progress or not told.progress or told.sender != CLIENT or None in (before.response, after.response):
+        return {}, {}
+    first_ns = next(message.at_ns for message in told.notifications if message.method == PROGRESS) - told.at_ns
+    if silent.request.correlation_key is None or (first_ns > LATE_NS and (silent.duration_ns or 0) < first_ns):
+        return {}, {}
+    progress = {"progress": told.progress}
+    return (progress, {}) if told is before else ({}, progress)
 
 
 def _is_unkept(exchange: Exchange) -> bool:

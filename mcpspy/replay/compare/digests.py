@@ -126,7 +126,7 @@ class _Maker:
         answer = answer_bytes(row)
         if _may_vary(answer[max(answer.find(b"{"), 0) :]):
             answer = _encoded(canonical(without_ignored(answer_reading(row).value, self._rules)))
-        return _digest(row.outcome.value, answer)
+        return _digest(row.outcome.value, answer + (b"\0progress" if row.progress else b""))
 
 
 def _kind(kind: str) -> int:

@@ -1,7 +1,7 @@
 """Comparison of messages in no exchange: what the server sent that is no answer to a known request, and no message at all.
 
-Each is a row, compared by its content, never by its time or its id. Progress and cancellations are left out: they come by chance.
-So are comments and other events that only keep a stream alive.
+Each is a row, compared by its content, never by its time or its id. Progress and cancellations of no exchange are left out: they
+come by chance. So are comments and other events that only keep a stream alive.
 Numbers in lines that are no messages, and in log messages, are left out: they are mostly times. Of notifications, log lines and
 noise only the presence counts, since their number depends on how long a client stays.
 """

@@ -327,3 +327,48 @@ def test_every_call_is_the_same_or_stands_in_one_change(before: list[Any], after
     assert len(set(news)) == len(news) == len(after) - server.same
     assert server.same == len(before) or compared(made[0], made[1]).different
     assert not compared(made[0], made[0]).different
+
+
+# --- Progress ---
+
+
+def working(told: int, *, token: Any = "t", first_ms: int = 0, took_ms: int = 0, answer: Any = None) -> Dialogue:
+    """Return a call that tells so many times how far it is, first after so long."""
+    made = Dialogue().client(call(1, meta=None if token is None else {"progressToken": token}, path="a")).wait(first_ms)
+    for step in range(told):
+        made.server(notification("notifications/progress", {"progressToken": token, "progress": step + 1}))
+    return made.wait(took_ms).server(text(1, "x") if answer is None else answer)
+
+
+STOPPED, BEGAN = ["changed read $.progress"], ["changed read $.progress"]
+PROGRESS = [
+    (working(3), working(0), STOPPED),
+    (working(1), working(0), STOPPED),
+    (working(0), working(2), BEGAN),
+    (working(3, token="a"), working(0, token=7), STOPPED),
+    (working(3, first_ms=600), working(0), STOPPED),
+    (working(3, first_ms=2_000), working(0, took_ms=2_500), STOPPED),
+    (working(3, answer=error(1)), working(0, answer=error(1)), STOPPED),
+    (working(3), working(0, answer=text(1, "y")), ["changed read $.result.content[0].text $.progress"]),
+    (working(2, first_ms=300, took_ms=5_000), working(0, took_ms=10), STOPPED),
+    # twins: how often it came depends on time, a server need not send what nobody asked for, and a short call had no time for it
+    (working(3), working(1), []),
+    (working(1), working(300), []),
+    (working(3), working(0, token=None), []),
+    (working(0, token=None), working(2), []),
+    (working(3, first_ms=2_000), working(0, took_ms=100), []),
+    (working(0, took_ms=100), working(3, first_ms=2_000), []),
+    (working(0), working(0), []),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "expected"), PROGRESS)
+def test_progress_that_stopped_or_began_is_a_difference(before: Dialogue, after: Dialogue, expected: list[str]) -> None:
+    assert changes(before, after) == expected
+    assert changes(before, after, "$.progress", "$.result") == []
+
+
+def test_progress_of_a_call_that_nobody_answered_is_none() -> None:
+    before, after = working(3).closes(), Dialogue().client(call(1, meta={"progressToken": "t"}, path="a")).closes()
+    (change,) = only(compared(before, after)).calls
+    assert [difference.path for difference in change.answer.listed] == ["$.result"]
