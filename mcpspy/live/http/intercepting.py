@@ -15,6 +15,7 @@ from ...records import CLIENT, MCPSPY, SERVER, Frame, Note, Open
 from ...wire.http_body import Body, BodyEnd
 from ...wire.http_head import RequestHead
 from ...wire.sse import parse
+from ..upstream.headers import MARK, MirroredArguments, with_mirrored
 from ..waiting_messages import MAX_MESSAGE_BYTES, Delayed, WaitingMessages
 from .connection_pair import MAX_PIPELINED, ConnectionPair
 from .intercepting_responses import InterceptingRelay
@@ -43,7 +44,8 @@ class _PairState:
 
     `pieces` of requests wait for their turn. `taken` is a request that is being collected; `to_server` has the one that was, if it
     waits, and `decision` what was decided about it; `decided` is what was decided about the read that is being taken. `is_unsent`
-    says that the upstream does not know of the current request. `lost` is set when the upstream has gone while something waits for
+    says that the upstream does not know of the current request. `mirrored` are the arguments that are repeated in header fields, as
+    lists of tools mark them; all pairs share them. `lost` is set when the upstream has gone while something waits for
     the client.
     """
 
@@ -54,6 +56,7 @@ class _PairState:
         "is_ending",
         "is_unsent",
         "lost",
+        "mirrored",
         "pieces",
         "sent",
         "taken",
@@ -62,8 +65,9 @@ class _PairState:
         "to_server",
     )
 
-    def __init__(self, tap: HttpTap, decider: Decider) -> None:
+    def __init__(self, tap: HttpTap, decider: Decider, mirrored: MirroredArguments) -> None:
         self.tap = tap
+        self.mirrored = mirrored
         self.decider = decider
         self.pieces: deque[Piece] = deque()
         self.taken: TakenMessage | None = None
@@ -92,9 +96,9 @@ class InterceptingPair(ConnectionPair):
     hands: _PairState
     _responses: InterceptingRelay
 
-    def begin(self, tap: HttpTap, decider: Decider) -> None:
+    def begin(self, tap: HttpTap, decider: Decider, mirrored: MirroredArguments) -> None:
         """Begin to ask what to do with messages."""
-        self.hands = _PairState(tap, decider)
+        self.hands = _PairState(tap, decider, mirrored)
         decider.sink = tap.sink
         self._responses = InterceptingRelay(self._responses, self._decide_answer, self._do)
         self._is_between_events = False
@@ -266,7 +270,7 @@ class InterceptingPair(ConnectionPair):
         self, taken: TakenMessage, decision: MessageDecision, frame: Frame, records: list[Record], out: list[bytes]
     ) -> None:
         state = self.hands
-        sent = taken.settle(decision, frame)
+        sent = taken.settle(decision, frame, partial(with_mirrored, mirrored=state.mirrored))
         records += taken.records
         state.decision, state.sent = decision, sent or b""
         if decision.delay_ns:
@@ -446,6 +450,8 @@ class InterceptingPair(ConnectionPair):
         decision, self.hands.decided = self.hands.decided, None
         if decision is not None:
             return decision
+        if MARK in payload:
+            self.hands.mirrored.learn(payload)
         return self.hands.decider.decide(SERVER, payload, at_ns, self._scope_of(transaction))
 
     def on_server_lost(self, error: Exception | None) -> None:
@@ -534,16 +540,16 @@ def take_over(tap: HttpTap, intercepts: Decider) -> None:
     """Put intercepts into a tap: from the next message of each connection on."""
     tap.intercepts = intercepts
     tap.forget_heads()
-    tap.adopt = partial(_adopt, tap, intercepts)
+    tap.adopt = partial(_adopt, tap, intercepts, MirroredArguments())
     for pair in list(tap.pairs):
         tap.adopt(pair)
 
 
-def _adopt(tap: HttpTap, intercepts: Decider, pair: ConnectionPair) -> None:
+def _adopt(tap: HttpTap, intercepts: Decider, mirrored: MirroredArguments, pair: ConnectionPair) -> None:
     if not isinstance(pair, InterceptingPair):
         pair.__class__ = InterceptingPair
         assert isinstance(pair, InterceptingPair)
-        pair.begin(tap, intercepts)
+        pair.begin(tap, intercepts, mirrored)
 
 
 def give_back(tap: HttpTap) -> None:

@@ -15,6 +15,8 @@ from ...wire.encodings import decode_body
 from ...wire.http_fields import first_value, with_value, without_field
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...records import Record
     from ...wire.http_body import Body, BodyEnd
     from ...wire.http_head import RequestHead, ResponseHead
@@ -78,8 +80,13 @@ class TakenMessage:
         """The record of the body, or of its last part."""
         return next(record for record in reversed(self.records) if isinstance(record, Frame))
 
-    def settle(self, decision: MessageDecision, frame: Frame) -> bytes | None:
-        """Complete the records by a decision; return the bytes to send, or None for none. `frame` replaces that of the body."""
+    def settle(
+        self, decision: MessageDecision, frame: Frame, follow: Callable[[bytes, bytes, bytes], bytes] | None = None
+    ) -> bytes | None:
+        """Complete the records by a decision; return the bytes to send, or None for none. `frame` replaces that of the body.
+
+        `follow` returns a head whose fields follow a body that was changed, as `with_mirrored` does.
+        """
         acts, payload, sent = decision.records, decision.payload, self.unchanged
         body = payload if payload is None or decision.noise is None else b"%b\n%b" % (decision.noise, payload)
         if acts:
@@ -95,6 +102,7 @@ class TakenMessage:
             return None
         if body != self.content:
             frame.rare["forwarded"] = body
+            self.head = self.head if follow is None else follow(self.head, self.content, body)
             self.head = with_length(self.head, len(self.content) if decision.is_cut else len(body))
             self.opening.forwarded = None if self.head == self.opening.head else self.head
             sent = self.head + body
