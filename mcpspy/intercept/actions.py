@@ -17,6 +17,7 @@ from ..wire.json_spans import members
 SECOND_NS: Final = 1_000_000_000
 
 HOLD: Final = "hold"
+DUPLICATE: Final = "duplicate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +156,7 @@ def words_of(action: Action, delay_ns: int = 0) -> str:
         case Garbage():
             return "garbage"
         case Duplicate():
-            return "duplicate"
+            return DUPLICATE
         case Withhold(then=then):
             return then
 

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final, Protocol
 
-from ..records import CLIENT, SERVER, Frame, Intercept, Note, Record, Side
+from ..records import CLIENT, OTHER_SIDE, SERVER, Frame, Intercept, Note, Record, Side
 from ..transcript.decoder import message_of
 from ..transcript.filter.filter import MessageMatcher
 from ..transcript.mcp.fields import PARTIAL
@@ -19,6 +19,7 @@ from ..transcript.model import CaptureInfo, Exchange
 from ..wire.edits import has_value
 from ..wire.jsonrpc import cut
 from .actions import (
+    DUPLICATE,
     Action,
     AnswerStatus,
     CutOff,
@@ -68,15 +69,15 @@ class Decision:
 
     `payload` is sent on, and None is not. `reply` goes back to the sender, or over HTTP only a `status` that is not 0, with `fields`.
     `noise` goes before the message. All these are sent `delay_ns` later. `then` is what happens to the channel: `disconnect`, `stall`
-    or `kill`. If it `is_cut`, `payload` is only the beginning of the message.
+    or `kill`. If it `is_cut`, `payload` is only the beginning of the message. If it `is_doubled`, `payload` is sent twice.
     `key` is that of the exchange, and `kind` that of the message.
     Before all that, it is held for `hold_ns` at most, because of the intercept with the handle `held_by`; who holds it sets `let_go`,
     which sends it after what is being sent just now.
     """
 
     __slots__ = (
-        "delay_ns", "fields", "held_by", "hold_ns", "is_cut", "key", "kind", "let_go", "noise", "payload", "records", "reply",
-        "status", "then",
+        "delay_ns", "fields", "held_by", "hold_ns", "is_cut", "is_doubled", "key", "kind", "let_go", "noise", "payload", "records",
+        "reply", "status", "then",
     )  # fmt: skip
 
     def __init__(self, payload: bytes, key: ExchangeKey | None = None, kind: str = "") -> None:
@@ -87,7 +88,7 @@ class Decision:
         self.reply: bytes | None = None
         self.status = 0
         self.fields: tuple[str, ...] = ()
-        self.is_cut = False
+        self.is_cut = self.is_doubled = False
         self.let_go: Callable[[], None] | None = None
         self.noise: bytes | None = None
         self.delay_ns = 0
@@ -170,13 +171,26 @@ class Intercepts:
     nothing, and `say` takes their texts, with the handle of the intercept.
     """
 
-    __slots__ = ("_capture", "_exchanges", "_expired", "_rules", "_swaps", "calls", "say", "seed", "sink", "when_idle")
+    __slots__ = (
+        "_capture",
+        "_doubled",
+        "_exchanges",
+        "_expired",
+        "_rules",
+        "_swaps",
+        "calls",
+        "say",
+        "seed",
+        "sink",
+        "when_idle",
+    )
 
     def __init__(self, rules: Sequence[InterceptRule], chances: Sequence[Chance], seed: int) -> None:
         self._capture = CaptureInfo(0)
         self._rules = [_RuleInForce(rule, self._capture, chance) for rule, chance in zip(rules, chances, strict=True)]
         self._exchanges: OrderedDict[Hashable, PassingExchanges] = OrderedDict()
         self._expired: OrderedDict[Hashable, _RuleInForce] = OrderedDict()
+        self._doubled: OrderedDict[tuple[Hashable, ExchangeKey], tuple[Intercept, bool]] = OrderedDict()
         self._swaps: list[tuple[Decision, Hashable, _RuleInForce]] = []
         self.seed = seed
         self.calls: dict[str, Listener] = {}
@@ -200,10 +214,13 @@ class Intercepts:
             del self._expired[scope]
         self._rules = [in_force for in_force in self._rules if id(in_force) != handle]
 
-    def decide(self, sender: Side, payload: bytes, at_ns: int, scope: Hashable = None) -> Decision:
+    def decide(
+        self, sender: Side, payload: bytes, at_ns: int, scope: Hashable = None, *, is_answered_apart: bool = False
+    ) -> Decision:
         """Decide on the next message that a side sent. Batches, and what is no message, pass.
 
-        Within a `scope` ids are not used again: over HTTP that is a session, whose id is the scope, as bytes.
+        Within a `scope` ids are not used again: over HTTP that is a session, whose id is the scope, as bytes. `is_answered_apart`
+        says that the answer to a second copy of this message would not come here.
         """
         pieces = cut(payload)
         if len(pieces) != 1 or pieces[0].batch or pieces[0].kind == "malformed":
@@ -213,6 +230,8 @@ class Intercepts:
             return self._kept(payload, message)
         exchange, key = self._exchanges_in(scope).feed(message)
         decision = Decision(payload, key, message.kind)
+        if self._doubled and self._is_second_answer(decision, scope, message):
+            return decision
         if self._expired and sender == CLIENT and scope in self._expired:
             self._expire(decision, self._expired[scope].rule, message)
             return decision
@@ -224,7 +243,29 @@ class Intercepts:
                 self._act(decision, in_force, message, scope)
                 if decision.payload is None or decision.is_cut:
                     break
+        if decision.is_doubled and message.kind is REQUEST and key is not None and not is_answered_apart:
+            if len(self._doubled) >= MAX_EXPIRED:
+                self._doubled.popitem(last=False)
+            record = next(record for record in decision.records if record.action == DUPLICATE)
+            self._doubled[scope, key] = record, False
         return decision
+
+    def _is_second_answer(self, decision: Decision, scope: Hashable, message: Message) -> bool:
+        """Keep the second answer to a request that was sent twice from its sender; return whether this message is one."""
+        if message.kind is REQUEST and decision.key is not None:
+            self._doubled.pop((scope, decision.key), None)  # the id is used again
+        if message.kind not in _ANSWERS or message.id is None or message.result_type == PARTIAL:
+            return False
+        place = scope, (OTHER_SIDE[message.sender], message.id)
+        record, is_answered = self._doubled.pop(place, (None, False))
+        if record is None or not is_answered:
+            if record is not None:
+                self._doubled[place] = record, True
+            return False
+        decision.payload = None
+        kept = Intercept(at_ns=message.at_ns, text=record.text, action=DUPLICATE, sent="nothing", seed=self.seed)
+        decision.records.append(kept)
+        return True
 
     def _swap(self, scope: Hashable, key: ExchangeKey | None) -> bool:
         """Let the answers go that wait for another one, which is being sent now; return whether there are any."""
@@ -304,7 +345,7 @@ class Intercepts:
             case Garbage(line=line):
                 decision.noise = line if decision.noise is None else decision.noise + b"\n" + line
             case Duplicate():
-                decision.noise = before if decision.noise is None else decision.noise + b"\n" + before
+                decision.is_doubled = True
             case Withhold(then=then):
                 decision.payload, decision.then, sent = None, "" if then == "drop" else then, "nothing"
             case AnswerStatus(code=code, fields=fields):

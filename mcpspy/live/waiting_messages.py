@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         fields: tuple[str, ...]
         noise: bytes | None
         is_cut: bool
+        is_doubled: bool
         let_go: Callable[[], None] | None
         delay_ns: int
         hold_ns: int
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
 
         sink: Callable[[Sequence[Record]], object]
 
-        def decide(self, sender: Side, payload: bytes, at_ns: int, scope: Hashable = None) -> MessageDecision: ...
+        def decide(
+            self, sender: Side, payload: bytes, at_ns: int, scope: Hashable = None, *, is_answered_apart: bool = False
+        ) -> MessageDecision: ...
 
         def forget(self, scope: Hashable) -> None: ...
 

@@ -142,7 +142,7 @@ def test_an_official_client_notices_that_it_is_disconnected(kind: str, capture: 
         ("tool:add => expire", "Session terminated"),
         ("tool:add => disconnect 30", "error"),
         ("tool:add => reorder 100ms", SUM),
-        ("tool:add => duplicate", "error"),
+        ("tool:add => duplicate", SUM),
         ('tool:add => garbage "hm"', "Failed to parse"),
         ("tool:add => hold 200ms", SUM),
         ("tool:add => remove result.structuredContent", "structured content"),

@@ -65,7 +65,25 @@ def test_progress_of_a_call_is_left_alone_unless_a_kind_is_named() -> None:
 
 def test_a_message_is_sent_twice() -> None:
     decision = intercepts("tool:search => duplicate").decide(CLIENT, call(1), 0)
-    assert (decision.noise, decision.payload, decision.records[0].sent) == (call(1), call(1), "unchanged")
+    assert (decision.is_doubled, decision.payload, decision.records[0].sent) == (True, call(1), "unchanged")
+
+
+def test_of_several_answers_to_a_message_that_was_sent_twice_the_second_is_kept() -> None:
+    partial = line({"id": 1, "result": {"resultType": "partial"}})
+    error = line({"id": 1, "error": {"code": 1, "message": "again"}})
+    force = intercepts("tool:search => duplicate max=1")
+    force.decide(CLIENT, call(1), 0)
+    force.decide(CLIENT, call(2), 0)
+    answers = [partial, result(2), result(1), partial, error, result(2), result(1)]
+    passed = [force.decide(SERVER, payload, 1).payload is not None for payload in answers]
+    assert passed == [True, True, True, True, False, True, True]
+
+
+def test_an_id_that_is_used_again_is_answered_again() -> None:
+    force = intercepts("tool:search => duplicate max=1")
+    for _ in range(2):
+        force.decide(CLIENT, call(1), 0)
+        assert force.decide(SERVER, result(1), 1).payload == result(1)
 
 
 def test_a_slow_answer_is_found_by_its_duration() -> None:

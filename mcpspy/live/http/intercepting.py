@@ -19,6 +19,7 @@ from ..upstream.headers import MARK, MirroredArguments, with_mirrored
 from ..waiting_messages import MAX_MESSAGE_BYTES, Delayed, WaitingMessages
 from .connection_pair import MAX_PIPELINED, ConnectionPair
 from .intercepting_responses import InterceptingRelay
+from .own_post import post_copy
 from .recorder import StreamRecorder
 from .taken_messages import (
     CONTINUE,
@@ -44,12 +45,13 @@ class _PairState:
 
     `pieces` of requests wait for their turn. `taken` is a request that is being collected; `to_server` has the one that was, if it
     waits, and `decision` what was decided about it; `decided` is what was decided about the read that is being taken. `is_unsent`
-    says that the upstream does not know of the current request. `mirrored` are the arguments that are repeated in header fields, as
-    lists of tools mark them; all pairs share them. `lost` is set when the upstream has gone while something waits for
-    the client.
+    says that the upstream does not know of the current request. `copy` sends that a second time. `mirrored` are the arguments that
+    are repeated in header fields, as lists of tools mark them; all pairs share them. `lost` is set when the upstream has gone while
+    something waits for the client.
     """
 
     __slots__ = (
+        "copy",
         "decided",
         "decider",
         "decision",
@@ -73,6 +75,7 @@ class _PairState:
         self.taken: TakenMessage | None = None
         self.to_server = WaitingMessages()
         self.decision: MessageDecision | None = None
+        self.copy: Callable[[], object] | None = None
         self.decided: MessageDecision | None = None
         self.sent = b""
         self.is_unsent = False
@@ -151,7 +154,7 @@ class InterceptingPair(ConnectionPair):
         head = data[: -len(body)].lower()
         if b"json" not in head or b"\r\ncontent-encoding:" in head:
             return False
-        decision = state.decider.decide(CLIENT, body, now_ns, self._scope(plan, self._tap.numbers.last_transaction + 1))
+        decision = self._decide_request(body, now_ns, plan, self._tap.numbers.last_transaction + 1)
         forwarded = None if decision.records else self._usual.request(data, now_ns, self._sending)
         if forwarded is None:
             state.decided = decision
@@ -240,10 +243,18 @@ class InterceptingPair(ConnectionPair):
 
     def _sends(self, request: bytes) -> bytes:
         """Return a request to be sent, after which its response is expected."""
+        state = self.hands
         transaction = self._responses.waiting[0]
         self._responses.expect(transaction)
-        self.hands.is_unsent = False
+        state.is_unsent = False
+        copy, state.copy = state.copy, None
+        if copy is not None:
+            copy()
         return request
+
+    def _decide_request(self, payload: bytes, at_ns: int, plan: RequestPlan, number: int) -> MessageDecision:
+        is_apart = self._stream_of(plan.target) is None
+        return self.hands.decider.decide(CLIENT, payload, at_ns, self._scope(plan, number), is_answered_apart=is_apart)
 
     def _on_whole(
         self, taken: TakenMessage, end: BodyEnd, transaction: ProxiedTransaction, records: list[Record], out: list[bytes]
@@ -257,7 +268,7 @@ class InterceptingPair(ConnectionPair):
         frame = taken.frame
         decision, state.decided = state.decided, None
         if decision is None:
-            decision = state.decider.decide(CLIENT, taken.content, frame.at_ns, self._scope_of(transaction))
+            decision = self._decide_request(taken.content, frame.at_ns, transaction.plan, transaction.number)
         held = state.to_server.hold(decision, frame, taken.content)
         if held is None:
             self._carry_out(taken, decision, frame, records, out)
@@ -273,6 +284,8 @@ class InterceptingPair(ConnectionPair):
         sent = taken.settle(decision, frame, partial(with_mirrored, mirrored=state.mirrored))
         records += taken.records
         state.decision, state.sent = decision, sent or b""
+        if decision.is_doubled and sent is not None and not decision.is_cut:
+            state.copy = partial(post_copy, state.tap, taken.head, decision)
         if decision.delay_ns:
             due_ns = frame.at_ns + decision.delay_ns
             state.to_server.delay(Delayed(due_ns, None, state.sent, injected=sent is None))

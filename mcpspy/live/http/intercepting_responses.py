@@ -290,6 +290,9 @@ class InterceptingRelay(ResponseRelay):
     def _carry_out_body(
         self, taken: TakenMessage, decision: MessageDecision, frame: Frame, records: list[Record], out: list[bytes]
     ) -> None:
+        if decision.is_doubled:
+            decision.records = [act for act in decision.records if act.action != "duplicate"]
+            records.append(self._passes(frame.at_ns, "the JSON body of a response is one message, which cannot come twice"))
         sent = taken.settle(decision, frame)
         records += taken.records
         if sent is None:
@@ -381,6 +384,8 @@ class InterceptingRelay(ResponseRelay):
             self._send_or_delay(junk_events(decision.noise), due_ns, key or decision.key, now_ns, out, records=records)
         if sent:
             self._send_or_delay(events.framed(sent), due_ns, key or decision.key, now_ns, out)
+            if decision.is_doubled and not decision.is_cut:
+                self._send_or_delay(sent.removeprefix(BOM), due_ns, key or decision.key, now_ns, out, records=records)
         if decision.then == "stall":
             events.stalls = decision
         elif decision.then:

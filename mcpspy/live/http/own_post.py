@@ -1,13 +1,14 @@
 """A request of mcpspy's own through an HTTP tap: posted to the upstream on a connection of its own, and recorded like the others.
 
-The response is for mcpspy alone: no client gets a byte of it. Only calls of a controller are sent so, and nothing is sent twice.
+The response is for mcpspy alone: no client gets a byte of it. Calls of a controller are sent so, and the second copy of a request
+that an intercept sends twice.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...records import CLIENT, MCPSPY, SERVER, Frame
+from ...records import CLIENT, MCPSPY, SERVER, Frame, Intercept
 from ...wire.body import body_framing
 from ...wire.encodings import decode_body
 from ...wire.http import HttpMessages
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Sequence
 
-    from ...records import Intercept, Record
+    from ...records import Record
     from ...wire.http import Piece
+    from ..waiting_messages import MessageDecision
     from .context import TapContext
 
     Act = Callable[[str], Intercept]
@@ -221,6 +223,17 @@ class OwnPost:
         if self._channel is not None:
             self._channel.abort()
         self._on_over(why)
+
+
+def post_copy(tap: TapContext, head: bytes, decision: MessageDecision) -> None:
+    """Send a request that was sent a second time. Its response is recorded, and goes to nobody."""
+    body, record = decision.payload or b"", next(act for act in decision.records if act.action == "duplicate")
+
+    def act(sent: str) -> Intercept:
+        sent = "nothing" if sent == MCPSPY else sent
+        return Intercept(at_ns=tap.now_ns(), text=record.text, action=record.action, sent=sent, seed=record.seed)
+
+    OwnPost(tap, with_length(head, len(body)), body, act, on_message=_ignore, on_over=_ignore)
 
 
 def _ignore(*_: object) -> None:

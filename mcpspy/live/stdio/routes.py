@@ -36,8 +36,8 @@ class PlainDecision:
     """The decision that a message passes."""
 
     __slots__ = (
-        "delay_ns", "fields", "held_by", "hold_ns", "is_cut", "key", "kind", "let_go", "noise", "payload", "records", "reply",
-        "status", "then",
+        "delay_ns", "fields", "held_by", "hold_ns", "is_cut", "is_doubled", "key", "kind", "let_go", "noise", "payload", "records",
+        "reply", "status", "then",
     )  # fmt: skip
 
     def __init__(self, payload: bytes) -> None:
@@ -46,7 +46,7 @@ class PlainDecision:
         self.kind = ""
         self.status = 0
         self.fields: tuple[str, ...] = ()
-        self.is_cut = False
+        self.is_cut = self.is_doubled = False
         self.let_go: Callable[[], None] | None = None
         self.records: list[Intercept] = []
         self.reply: bytes | None = None

@@ -107,6 +107,34 @@ def test_what_changes_nothing_does_not_count() -> None:
     assert sent_on(records, 0) == [call(1), call(2), calls[2]]
 
 
+@pytest.mark.parametrize(
+    ("texts", "sent"),
+    [
+        (["tool:search => duplicate"], call(1)),
+        (["tool:search => duplicate", 'tool:search => set params.name="x"'], call(1, tool="x")),
+        (['tool:search => set params.name="x"', "id:1 => duplicate"], call(1, tool="x")),
+        (["tool:search => delay 50ms", "tool:search => duplicate"], call(1)),
+    ],
+)
+def test_a_call_is_sent_twice_and_answered_once(texts: list[str], sent: bytes) -> None:
+    options = [word for text in texts for word in ("--intercept", text)]
+    lines, records, transcript = played(*options, calls=[call(1)])
+    assert sent_on(records, 0) == [sent, sent]
+    kept = [record.data for record in records if isinstance(record, Frame) and record.forwarded == b""]
+    assert lines == kept  # the server answers both alike
+    acts = [
+        (record.action, record.sent) for record in records if isinstance(record, Intercept) and record.action == "duplicate"
+    ]
+    assert acts == [("duplicate", "unchanged"), ("duplicate", "nothing")]
+    assert all_findings(transcript) == []
+
+
+@pytest.mark.parametrize("then", ["drop", "error -32000", "disconnect"])
+def test_what_is_not_sent_is_not_sent_twice(then: str) -> None:
+    _, records, _ = played("--intercept", "tool:search => duplicate", "--intercept", f"tool:search => {then}", calls=[call(1)])
+    assert sent_on(records, 0) == []
+
+
 def test_a_delayed_call_is_overtaken_by_others_and_answered_later() -> None:
     lines, records, transcript = played("--intercept", "tool:search => delay 300ms")
     assert [b'"id": 2' in text for text in lines] == [True, False]
