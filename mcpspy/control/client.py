@@ -168,7 +168,7 @@ def _is_event(event: dict[str, Any]) -> bool:
     match event:
         case {"event": "answer" | "progress", "id": str(), "payload": str(), "took_ns": int()}:
             return True
-        case {"event": "failed", "id": str(), "text": str()}:
+        case {"event": "failed", "id": str(), "text": str()} | {"event": "note", "text": str()}:
             return True
     return False
 
