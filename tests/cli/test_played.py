@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -204,3 +205,22 @@ def test_of_a_log_of_several_runs_the_newest_is_played(runs: int, tmp_path: Path
     answers, stderr = played(str(log), initialize(0), request(1))
     assert answers[1]["tools"][0]["name"] == f"run-{runs}"
     assert f"{log} is {runs} sessions; of each server the newest that has a handshake is played (x: {runs})" in stderr
+
+
+def test_a_capture_that_can_be_read_only_once_is_played(tmp_path: Path) -> None:
+    (path,) = stored("legacy 7")
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with subprocess.Popen(["cp", str(path), str(fifo)]):
+        answers, _ = played(str(fifo), request(1))
+    assert answers[0]["tools"][0]["name"] == "legacy-0"
+    replayed = run("replay", "-", "--dry-run", "--", "cat", stdin=path.read_bytes())
+    assert (replayed.returncode, replayed.stdout.count("→")) == (0, 3)
+
+
+def test_an_older_capture_that_cannot_be_read_is_passed_over() -> None:
+    legacy, broken, _ = stored("legacy 4", "part 5", "probe 7")
+    broken.write_bytes(broken.read_bytes().partition(b"\n")[0] + b"\n" + bytes(100))
+    answers, stderr = played("shop", request(1))
+    assert answers[0]["tools"][0]["name"] == "legacy-0"
+    assert f"{legacy} is played" in stderr

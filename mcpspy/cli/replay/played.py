@@ -16,7 +16,7 @@ from itertools import count, islice
 from ...capture.file.reader import read
 from ...capture.store.address import resolve
 from ...capture.store.catalog import entries, entry, recordings
-from ...errors import AddressError
+from ...errors import AddressError, CaptureError
 from ...records import CLIENT
 from ...transcript.mcp.codes import PROTOCOL_VERSION
 from ...transcript.mcp.methods import DISCOVER, INITIALIZE, OPENINGS
@@ -33,7 +33,7 @@ MAX_BACK = 50
 def playable(what: str, paths: Sequence[str]) -> tuple[str, ...]:
     """Return the captures to play for a WHAT that names `paths`: those, or older ones if none of those has a session.
 
-    Of several sessions of one server in an imported file it is the newest. What is chosen is reported. Raises: OSError.
+    Of several sessions of one server in an imported file it is the newest. What is chosen is reported.
     """
     if os.path.exists(what):
         return _newest(what, paths) if len(paths) > 1 else tuple(paths)
@@ -52,7 +52,7 @@ def one_session(what: str, paths: Sequence[str]) -> tuple[str, ...]:
 
 def probes_of(path: str) -> tuple[str, ...]:
     """Return the captures of the store in which the client of a session without a handshake had asked for the server's era."""
-    if _opening(path)[0] & OPENINGS:
+    if not has_session(path) or _opening(path)[0] & OPENINGS:
         return ()
     for recording in recordings(entries()):
         beside = [capture.path for capture in recording.entries]
@@ -70,8 +70,16 @@ def has_session(path: str) -> bool:
 
 @cache
 def _opening(path: str) -> tuple[frozenset[str], bool]:
-    """Return the methods that the client used first, and whether it is of the modern era."""
-    exchanges = transcribe(islice(read(path), FIRST_RECORDS), with_findings=False).exchanges
+    """Return the methods that the client used first, and whether it is of the modern era.
+
+    A FIFO is not opened, since what was read from it would be gone. What is no capture is reported when it is played.
+    """
+    if not os.path.isfile(path):
+        return frozenset(), False
+    try:
+        exchanges = transcribe(islice(read(path), FIRST_RECORDS), with_findings=False).exchanges
+    except (CaptureError, OSError):
+        return frozenset(), False
     requests = [exchange.request for exchange in exchanges if exchange.sender == CLIENT]
     is_modern = any(PROTOCOL_VERSION.encode() in request.raw for request in requests)
     return frozenset(request.method or "" for request in requests), is_modern
