@@ -134,21 +134,26 @@ def test_a_server_that_a_call_keeps_alive_has_to_cancel_it_at_the_end() -> None:
     assert finding.advice.startswith("Cancel what still runs")
 
 
+HANDSHAKE = "· handshake 2025-11-25, server: tools\n"
+CALLED = '→ tools/call 1 {"name":"report"}\n'
+ANSWERED = f"{CALLED}← result 1 {{}}\n"
+
+
 @pytest.mark.parametrize(
-    ("end", "what", "advice"),
+    ("account", "rules"),
     [
-        ("← goodbye\n", "breaks off 1 ms after the client had closed stdin:", "the session was over"),
-        ("", "breaks off: ", "unless it keeps happening"),
+        (f"{HANDSHAKE}· the client closes stdin\n", []),
+        (f"{HANDSHAKE}· the client closes stdin\n← goodbye\n", []),
+        (f"{HANDSHAKE}{ANSWERED}· the client closes stdin\n", []),
+        (f"{HANDSHAKE}{ANSWERED}· the client sends SIGTERM\n", []),
+        (HANDSHAKE, ["capture-incomplete"]),
+        (f"{HANDSHAKE}{ANSWERED}", ["capture-incomplete"]),
+        (f"{HANDSHAKE}{ANSWERED}← goodbye\n", ["capture-incomplete"]),
+        (f"{HANDSHAKE}{CALLED}", ["capture-incomplete"]),
+        (f"{HANDSHAKE}{CALLED}· the client closes stdin\n", ["capture-incomplete"]),
+        (f"{HANDSHAKE}{CALLED}· the client sends SIGTERM\n", ["capture-incomplete"]),
     ],
 )
-def test_a_capture_that_breaks_off_after_the_end_of_stdin_lacks_nothing_of_the_session(
-    end: str, what: str, advice: str
-) -> None:
-    closes = "· the client closes stdin\n" if end else ""
-    (finding,) = [
-        finding
-        for finding in findings_of(f"· handshake 2025-11-25\n{closes}{end}· the capture breaks off")
-        if finding.rule == "capture-incomplete"
-    ]
-    assert what in finding.what
-    assert advice in finding.advice
+def test_a_capture_that_breaks_off_after_the_end_of_its_session_lacks_nothing(account: str, rules: list[str]) -> None:
+    found = [finding.rule for finding in findings_of(f"{account}· the capture breaks off")]
+    assert [rule for rule in found if rule == "capture-incomplete"] == rules

@@ -7,13 +7,12 @@ from ..absent_facts import imported_facts
 from .facts import CaptureFacts
 from .hits import hit_on_record
 from .rule import Hit, Severity, capture_rule
-from .words import seconds
 
 CAPTURE_INCOMPLETE: Final = capture_rule(
     name="capture-incomplete",
     title="Capture has no end",
     severity=Severity.NOTE,
-    what="The capture has no end: mcpspy was killed, or is still recording.",
+    what="The capture has no end, though the client had not ended the session: mcpspy was killed, or is still recording.",
     why="Nothing is known of what came after its last record; nothing before it is missing.",
     blame="mcpspy: it could not write its last record.",
     example='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}\n· the capture breaks off',
@@ -57,11 +56,6 @@ RECORDING_GAP: Final = capture_rule(
     "Leave a capture alone while it is recorded.",
 )
 
-_KILLED_AT_THE_END: Final = (
-    "Ignore this: the session was over. "
-    "Clients on the Python SDK kill a server, and mcpspy with it, that still writes to stdout then."
-)
-
 _FILE: Final = "The file, or what wrote it."
 _RECORD: Final = "Record the session with mcpspy, if you need these messages."
 
@@ -82,9 +76,12 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         what = f"Line {damage.line} of the capture: {damage.text}."
         yield hit_on_record(rule, facts, at_ns, -1, what, "file", group=damage.reason)
     capture = facts.capture
-    if capture.closed and facts.end is None:
-        last_ns, closed_ns = capture.last_ns + capture.shift_ns, facts.stdin_closed_ns
-        after = "" if closed_ns is None else f" {seconds(max(last_ns - closed_ns, 0))} after the client had closed stdin"
-        what = f"The capture breaks off{after}: mcpspy was killed, or is still recording."
-        advice = "" if closed_ns is None else _KILLED_AT_THE_END
-        yield hit_on_record(CAPTURE_INCOMPLETE, facts, last_ns, -1, what, "mcpspy", advice=advice)
+    if capture.closed and facts.end is None and not _was_over(facts):
+        what = "The capture breaks off: mcpspy was killed, or is still recording."
+        yield hit_on_record(CAPTURE_INCOMPLETE, facts, capture.last_ns + capture.shift_ns, -1, what, "mcpspy")
+
+
+def _was_over(facts: CaptureFacts) -> bool:
+    """Return whether the client had ended the session, and waited for nothing: some clients kill a server, and mcpspy with it."""
+    is_ended = facts.stdin_closed_ns is not None or facts.signalled_ns is not None
+    return is_ended and not facts.unanswered
