@@ -114,7 +114,7 @@ calendar: .venv/.tested build/faketime/.installed
 	    --ignore tests/cli/test_since.py --ignore tests/live/stdio/test_descriptors.py $(PYTEST_ARGS) || exit 1; \
 	done
 
-npm: build/npm/.installed build/npm2/.installed build/inspector/.installed \
+npm: build/npm/.installed build/npm2/.installed build/inspector/.installed build/agents/.installed \
   build/mitmproxy/.installed build/mcphawk/.installed build/packaging/.installed build/mcp1/.installed build/mcp2/.installed \
   build/spark/.installed build/phoenix/.installed
 
@@ -164,6 +164,13 @@ build/inspector/.installed: tests/npm/inspector/package.json
 	mkdir -p build/inspector
 	cp tests/npm/inspector/package.json build/inspector/
 	cd build/inspector && npm install --no-audit --no-fund --no-package-lock
+	touch $@
+
+# Claude Code and Codex are binaries of several hundred megabytes.
+build/agents/.installed: tests/npm/agents/package.json
+	mkdir -p build/agents
+	cp tests/npm/agents/package.json build/agents/
+	cd build/agents && npm install --no-audit --no-fund --no-package-lock
 	touch $@
 
 # Builds a library, so it needs gcc and make.
