@@ -63,15 +63,22 @@ def opened_stdin() -> AbstractContextManager[BinaryIO]:
 
 
 def begins_as_capture(path: str) -> bool:
-    """Return whether a file begins as captures do, or cannot be looked at; an empty one if its name is that of a capture."""
+    """Return whether a file begins as captures do, or cannot be looked at; an empty one if its name is that of a capture.
+
+    One that has lost its header begins with a record, or with the rest of a line and then a record.
+    """
     if not os.path.isfile(path):
         return True
     try:
         with open(path, "rb") as file:
             first = file.read(len(_FIRST_BYTES))
+            if first not in (_FIRST_BYTES, b""):
+                head = b"\n" + first + file.read(_HEAD_BYTES)
+                return b'\n{"n":' in head and b',"at_ns":' in head
     except OSError:
         return True  # which is reported when it is read
     return first == _FIRST_BYTES or (not first and path.endswith(".mcpspy"))
 
 
 _FIRST_BYTES = b'{"mcpspy"'
+_HEAD_BYTES = 1 << 16

@@ -306,6 +306,8 @@ class Reader:
             return []
         if not self._started:
             self._started = True
+            if line.startswith(FIRST_BYTES_OF_RECORDS):
+                return [self._damage("shape", "the header is missing", b""), *self._read_line(line)]
             records = self._header(line)
             self._unread = 0
             return records
@@ -378,6 +380,7 @@ LONG_LINE_KEPT_BYTES = 1 << 10
 """The number of bytes that the damage record of a line that is too long has."""
 
 _FIRST_BYTES = b'{"mcpspy"'
+FIRST_BYTES_OF_RECORDS = b'{"n":'
 _FIRST_SIGNS = (b"{", b" ", b"\t", b"\r", b"\xef")  # of a header, edited by hand perhaps, or with a byte order mark
 _NOT_A_CAPTURE = "this is not an mcpspy capture; captures are made by mcpspy run"
 

@@ -30,21 +30,13 @@ if TYPE_CHECKING:
 _SHORT = "the disk took only a part"
 _FULL = "the store is at its quota with what is being recorded: from here on payloads are kept as length and SHA-256"
 
-SLOW_NS = 1_000_000_000
-"""A write that takes longer is reported."""
-
-TIMED_NS = SLOW_NS // 2
-"""Shorter writes do not count for a pause: a busy machine makes many of them look long."""
-
-WINDOW_NS = 30_000_000_000
-PAUSE_NS = 10_000_000_000
-"""Recording pauses for the latter where writes took more than half of the former, and is tried again."""
-
-COMPLAINT_NS = 60_000_000_000
-"""Time between two complaints about slow writes. Each of them has a note."""
-
-CUT_BY_OTHERS = "another program has cut this file: what is missing before this was in it"
-
+SLOW_NS = 1_000_000_000  # a write that takes longer is reported
+TIMED_NS = SLOW_NS // 2  # shorter ones do not count for a pause: a busy machine makes many of them look long
+WINDOW_NS, PAUSE_NS = (
+    30_000_000_000,
+    10_000_000_000,
+)  # where writes take more than half of the one, recording pauses for the other
+COMPLAINT_NS = 60_000_000_000  # between two complaints about slow writes; each of them has a note
 _TAIL_BYTES = 32
 
 _LINES: dict[type, Callable[[int, Any], bytes]] = {Frame: frame_line, Open: open_line, Close: close_line}
@@ -68,7 +60,7 @@ class Writer:
     __slots__ = (
         "_begin_ns", "_complain", "_complain_ns", "_fd", "_gap", "_gaps", "_harm", "_header_line", "_late_ns", "_logs", "_max_bytes",
         "_news", "_others", "_over", "_owed", "_path", "_plain", "_resume_ns", "_silent", "_size", "_slow", "_spares", "_streams",
-        "_tail", "_unsynced", "_until", "failed", "later", "number",
+        "_tail", "_unsynced", "_until", "_why_paused", "failed", "later", "number",
     )  # fmt: skip
 
     def __init__(
@@ -91,7 +83,8 @@ class Writer:
         self._begin_ns = begin_ns or 0
         self._late_ns = sys.maxsize if begin_ns is None else begin_ns + TIMED_NS  # what a write ends after, less its `at_ns`
         self._slow: list[tuple[int, int]] = []  # when long writes ended, and how long they took
-        self._resume_ns = self._complain_ns = 0  # while recording pauses: when it is tried again
+        self._resume_ns = self._complain_ns = 0  # when a pause ends; when slow writes may be complained of again
+        self._why_paused = ""
         self._max_bytes = max_bytes
         self._complain = complain
         self.later = later
@@ -257,10 +250,15 @@ class Writer:
         """Append `records` with one write. A failure is remembered and reported once, never raised."""
         begun_ns = _clock_ns()
         if begun_ns < self._resume_ns:
-            self._lose(records if self._gap is None else [self._gap, *records], self._why_paused())
+            self._lose(records if self._gap is None else [self._gap, *records], self._why_paused)
             return
-        if self._harm and not self._is_mended(records):
-            return
+        if self._harm:
+            try:
+                self._mend(records[0].at_ns if records else 0)
+            except OSError as error:
+                lost = records if self._gap is None else [self._gap, *records]
+                self._short(lost, b"", 0, f"no new file can be made: {error.strerror or error}")
+                return
         if not self._plain or self._spares or self._news:
             records = self._amended(records)
         number = self.number
@@ -372,18 +370,13 @@ class Writer:
                 self._streams[record.stream] = record
                 if record.name == "stderr":
                     self._logs.add(record.stream)
-            elif isinstance(record, Close) and self._is_over_http(record.stream):
-                del self._streams[record.stream]
+            elif isinstance(record, Close):
+                self._streams.pop(record.stream, None)
         self._size += written
         if self._max_bytes and self._size > self._max_bytes and not self._over:
             self._over, self._plain = True, False
             text = f"--max-size {self._max_bytes} is reached: from here on payloads are kept as length and SHA-256"
             self((Note(at_ns=records[-1].at_ns if records else 0, topic="max-size", text=text),))
-
-    def _is_over_http(self, stream: int) -> bool:
-        """Return whether an open stream has a connection; else it is one of stdio, which may go on after it is broken."""
-        opened = self._streams.get(stream)
-        return bool(opened.connection if isinstance(opened, Open) else opened)
 
     def _amended(self, records: Sequence[Record]) -> Sequence[Record]:
         """Return `records` with a due gap before them, and without payloads past the size bound."""
@@ -408,43 +401,32 @@ class Writer:
         self._owed, self._plain, self._until = rest, False, 0
         self._lose(records[len(kept) :], why)
         self._took(kept, written)
-        self._stopped(why)
-
-    def _stopped(self, why: str) -> None:
         if not self.failed:
             self.failed = True
             self._complain(f"mcpspy: recording stopped ({why}); traffic goes on unrecorded")
 
-    def _is_mended(self, records: Sequence[Record]) -> bool:
-        """Go on in a file that can be read, after others have harmed ours. Return false if there is none: `records` are lost."""
+    def _mend(self, at_ns: int) -> None:
+        """Go on in a file that can be read, after others have harmed ours. Raises: OSError: if none can be made."""
         from .mending import mended  # which hardly any tap needs
 
-        lost = Gap(at_ns=records[0].at_ns if records else 0, since_ns=0, frames=self.frame_count, bytes=self._harm, why="")
-        try:
-            new = mended(self._fd, self._path, self._header_line, self._streams, self.number, lost)
-        except OSError as error:
-            why = error.strerror or str(error)
-            self._plain, self._until = False, 0
-            self._lose(records if self._gap is None else [self._gap, *records], why)
-            self._stopped(f"{self._path} cannot be made again: {why}")
-            return False
+        lost = Gap(at_ns=at_ns, since_ns=0, frames=self.frame_count, bytes=self._harm, why="")
+        new = mended(self._fd, self._path, self._header_line, self._streams, self.number, lost)
         self._harm, self._tail, self._plain = 0, (0, self._header_line), False
         if new is None:
-            self._news.append(("cut", CUT_BY_OTHERS))
-            return True
-        if new.path != self._path:
-            self._complain(f"mcpspy: recording to {new.path}")
-        self._path, self._owed = new.path, new.lines
-        self._others, self._silent, self._gaps = self.number - 1 - new.frames, new.frames - new.messages, 1
-        return True
+            self._news.append(("cut", "another program has cut this file: what is missing before this was in it"))
+            return
+        path, self._owed, frames, self._silent = new
+        if path != self._path:
+            self._path = path
+            self._complain(f"mcpspy: recording to {path}")
+        self._others, self._gaps = self.number - 1 - frames, 1
 
     def _took_long(self, at_ns: int) -> None:
         """Report that a write that began at `at_ns` took long, and pause if that is the rule. End a pause after one that did not."""
         now_ns = _clock_ns()
         end_ns = now_ns - self._begin_ns
         took_ns = end_ns - at_ns
-        self._slow = [slow for slow in self._slow if slow[0] > end_ns - WINDOW_NS]
-        self._slow.append((end_ns, took_ns))
+        self._slow = [slow for slow in self._slow if slow[0] > end_ns - WINDOW_NS] + [(end_ns, took_ns)]
         if took_ns > SLOW_NS:
             text = f"a write to the store took {took_ns / 1e9:.1f} s, and messages waited for it"
             self._news.append(("slow-store", text))
@@ -454,17 +436,12 @@ class Writer:
                 self._complain(f"mcpspy: {text}")
         elif self._resume_ns:
             self._slow, self._resume_ns = [], 0
-            return
-        if self._resume_ns or sum(took for _, took in self._slow) > WINDOW_NS // 2:
+        total_ns = sum(took for _, took in self._slow)
+        if self._resume_ns or total_ns > WINDOW_NS // 2:
+            self._why_paused = f"writes to the store took {min(total_ns, WINDOW_NS) / 1e9:.0f} of the last 30 s"
             if not self._resume_ns:
-                self._complain(
-                    f"mcpspy: recording pauses ({self._why_paused()}); it is tried again every 10 s; traffic goes on"
-                )
+                self._complain(f"mcpspy: recording pauses ({self._why_paused}); it is tried again every 10 s; traffic goes on")
             self._resume_ns, self._until, self._plain = now_ns + PAUSE_NS, 0, False
-
-    def _why_paused(self) -> str:
-        took_ns = min(sum(took for _, took in self._slow), WINDOW_NS)
-        return f"writes to the store took {took_ns / 1e9:.0f} of the last 30 s"
 
     def _lose(self, lost: Sequence[Record], why: str) -> None:
         """Start or lengthen the gap by `lost`, whose first member may be the gap that could not be written."""

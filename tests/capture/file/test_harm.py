@@ -266,7 +266,7 @@ def test_without_its_folder_recording_waits_until_there_is_one_again(recording: 
     recording.writer.sync()
     recording.frames(3)
     assert len(recording.complaints) == 2
-    assert recording.complaints[1].endswith("cannot be made again: No such file or directory); traffic goes on unrecorded")
+    assert recording.complaints[1].endswith("(no new file can be made: No such file or directory); traffic goes on unrecorded")
     recording.path.parent.mkdir()
     recording.frames(3)
     recording.end()
