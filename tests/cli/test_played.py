@@ -175,7 +175,8 @@ def test_a_trial_plays_the_probe_too_and_its_fault_hits_the_session(tmp_path: Pa
     done = subprocess.run(
         [*words, "--", sys.executable, str(client), "{server}"], capture_output=True, text=True, timeout=SCENE_S, check=False
     )
-    assert [trial["outcome"] for trial in json.loads(done.stdout)["trials"]] == ["went on", "crashed"]
+    trials = json.loads(done.stdout)["trials"]
+    assert [(trial["outcome"], trial["more"]) for trial in trials] == [("went on", None), ("crashed", "exit status 1")]
 
 
 def test_a_test_that_is_written_of_a_label_plays_the_probe_too(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ together. After 0.4 s without an answer `hurried` makes the next call, `cancelli
 server, `dying` ends at once, and `repeating` sends the call again, as it does after an error. `stopping` makes no further call after
 an error or the end of its server, and ends well. `restarting` starts its server again, or begins another session, and repeats the
 call; `moving-on` does so too, but makes the next call.
+`same` is patient, and greets the same person three times.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ def main(behaviour: str, *words: str) -> None:
         return
     wait_s = PATIENCE_S if behaviour in ("hurried", "cancelling", "leaving", "dying", "repeating") else None
     id = 0
-    for name in NAMES:
+    for name in NAMES[:1] * 3 if behaviour == "same" else NAMES:
         id += 1
         reply = server.ask(greeting(id, name), wait_s)
         is_bad = isinstance(reply, str) or "error" in reply

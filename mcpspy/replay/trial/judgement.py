@@ -29,9 +29,9 @@ def judged_client(transcript: Transcript, end: PeerEnd, sound: Transcript, sound
     hit_ns = _hit_ns(transcript)
     if hit_ns is None:
         return Judgement(outcome=TrialOutcome.NOT_REACHED, more="" if end.status == sound_end.status else end.words)
-    restarts = len(transcript.captures) - 1
-    more = [f"started the server again{f' {restarts} times' if restarts > 1 else ''}"] if restarts else []
-    more += ["began a new session"] if not restarts and _openings(transcript) > 1 else []
+    restarts = len(transcript.captures) - len(sound.captures)
+    more = [f"started the server again{f' {restarts} times' if restarts > 1 else ''}"] if restarts > 0 else []
+    more += ["began a new session"] if restarts <= 0 and _openings(transcript) > _openings(sound) else []
     more += [] if end.status == sound_end.status else [end.words]
     hit = _hit(transcript, hit_ns)
     first_ns = hit_ns if hit is None else hit.at_ns
@@ -42,7 +42,7 @@ def judged_client(transcript: Transcript, end: PeerEnd, sound: Transcript, sound
         outcome = TrialOutcome.HUNG
     elif later and all(map(_is_lost, later)) and not (usual and all(map(_is_lost, usual))):
         outcome = TrialOutcome.LOST_CALLS
-    elif hit is not None and _is_repeated(transcript, hit):
+    elif hit is not None and _count(transcript, hit) > _count(sound, hit):
         outcome = TrialOutcome.ASKED_AGAIN
     elif after_ns is not None:
         outcome = TrialOutcome.GAVE_UP
@@ -212,11 +212,11 @@ def _moved_on_ns(hit: Exchange, received_ns: int | None, later: list[Exchange]) 
     return next((end for begin, end in pairwise(moments) if end - begin > PAUSE_NS), None)
 
 
-def _is_repeated(transcript: Transcript, hit: Exchange) -> bool:
-    """Return whether the client sent the same request once more."""
-    params = _params(hit.request)
-    later = (exchange for exchange in transcript.exchanges if exchange.row > hit.row and exchange.sender == hit.sender)
-    return any(exchange.method == hit.method and _params(exchange.request) == params for exchange in later)
+def _count(transcript: Transcript, request: Exchange) -> int:
+    """Count the requests of the client that are the same as this one."""
+    params = _params(request.request)
+    own = (exchange for exchange in transcript.exchanges if exchange.sender == CLIENT and exchange.method == request.method)
+    return sum(_params(exchange.request) == params for exchange in own)
 
 
 def _params(request: Message) -> str:

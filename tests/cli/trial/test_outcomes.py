@@ -18,6 +18,7 @@ NAMES = ("Ada", "Ben", "Cy")
 
 CLIENTS = [
     ("patient", "{server}", {"slow": "went on", "late": "went on", "error": "went on", "noise": "went on"}),
+    ("same", "{server}", {"error": "went on", "slow": "went on", "crash": "never came back"}),
     ("strict", "{server}", {"late": "went on", "error": "crashed", "crash": "crashed"}),
     ("all-at-once", "{server}", {"slow": "went on", "late": "went on", "duplicate": "went on"}),
     ("hurried", "{server}", {"slow": "went on", "late": "gave up", "silent": "gave up"}),
