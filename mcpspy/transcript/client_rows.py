@@ -36,7 +36,7 @@ class ClientRows:
         }
         self._numbers: set[int] | None = None
         self._carriers: dict[int, dict[int, Transaction]] = {}
-        """The transactions of captures, by the records that opened and closed their streams."""
+        """The transactions of captures, by the records that opened their streams."""
         self._programs: dict[int, dict[str, ClientKey | None]] = {}
         """The process of each program that captures name as `User-Agent`; None where several processes run it."""
 
@@ -112,8 +112,6 @@ def _carriers(info: CaptureInfo) -> dict[int, Transaction]:
         for stream in (transaction.request, transaction.response, *transaction.interim):
             if stream is not None:
                 carriers[stream.opened.number] = transaction
-                if stream.close is not None:
-                    carriers[stream.close.number] = transaction
     return carriers
 
 

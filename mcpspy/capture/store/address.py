@@ -221,5 +221,5 @@ def _has_answer(capture: CatalogEntry) -> bool:
 
 def _nothing_yet(what: str) -> AddressError:
     advice = "mcpspy wrap inserts mcpspy between your clients and their servers, and mcpspy demo shows a small example"
-    reason = f"nothing has been recorded yet; {elsewhere() or advice}"
+    reason = f"nothing has been recorded yet; {'; '.join(filter(None, (elsewhere(), advice)))}"
     return AddressError(what, reason, searched_folder=captures_folder())

@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from typing import Final, Unpack
 
-import msgspec
-
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ...http.head import EVENT_STREAM, SESSION
@@ -338,50 +336,41 @@ def given_out_ns(facts: CaptureFacts) -> int | None:
     return next(served, None)
 
 
-class _SessionUse(msgspec.Struct):
-    """Signs of the client that uses a session: its connections, by the time of the first use; its processes; its programs."""
-
-    first_ns: int
-    last_ns: int = 0
-    connections: dict[int, int] = {}
-    owners: set[tuple[int, int] | None] = set()
-    agents: set[str] = set()
-
-
 class _KnownSessions:
     """The sessions of a capture, by which the client of a request is told apart from others that share the server."""
 
-    __slots__ = ("_owners", "_uses")
+    __slots__ = ("_begun", "_firsts", "_lasts", "_owners")
 
     def __init__(self, facts: CaptureFacts) -> None:
         self._owners = facts.capture.client_processes
-        uses: dict[str, _SessionUse] = {}
+        self._firsts: dict[str, Transaction] = {}
+        self._lasts: dict[str, int] = {}
+        self._begun: dict[int, int] = {}
+        """The time from which a connection has a session."""
         for transaction in facts.capture.transactions.values():
             if transaction.scope.kind is ScopeKind.SESSION and 0 < transaction.status < _BAD_REQUEST:
-                use = uses.setdefault(transaction.scope.session, _SessionUse(transaction.at_ns))
-                use.last_ns = transaction.at_ns
-                use.connections.setdefault(transaction.connection, transaction.at_ns)
-                use.owners.add(self._owners.get(transaction.connection))
-                use.agents.add(transaction.user_agent)
-        self._uses = list(uses.values())
+                self._firsts.setdefault(transaction.scope.session, transaction)
+                self._lasts[transaction.scope.session] = transaction.at_ns
+                self._begun.setdefault(transaction.connection, transaction.at_ns)
 
     def had_one(self, transaction: Transaction) -> bool:
         """Return whether the client of a request had been given a session before it, as far as one can tell.
 
-        If the request's connection has no session before it, it may be another client's, and is if that client begins one later
-        on this connection, or while the first session goes on.
+        If no session was used on its connection, the client is one that has the same process and program; and it is another one if
+        such a client begins a session later, while the first goes on.
         """
         at_ns, connection = transaction.at_ns, transaction.connection
-        owner, agent = self._owners.get(connection), transaction.user_agent
+        if connection in self._begun:
+            return self._begun[connection] < at_ns
+        owner = self._owners.get(connection)
         of_client = [
-            use for use in self._uses if agent in use.agents and (owner is None or owner in use.owners or use.owners == {None})
+            first
+            for first in self._firsts.values()
+            if first.user_agent == transaction.user_agent
+            and (owner is None or self._owners.get(first.connection, owner) == owner)
         ]
-        before = [use for use in of_client if use.first_ns < at_ns]
-        if any(use.connections.get(connection, at_ns) < at_ns for use in before):
-            return True
-        later = [use for use in of_client if use.first_ns > at_ns]
-        is_other = any(connection in use.connections or any(use.first_ns < first.last_ns for first in before) for use in later)
-        return bool(before) and not is_other
+        used_ns = max((self._lasts[first.scope.session] for first in of_client if first.at_ns < at_ns), default=0)
+        return used_ns > 0 and not any(at_ns < first.at_ns < used_ns for first in of_client)
 
 
 def asks_for_stream(transaction: Transaction) -> bool:
