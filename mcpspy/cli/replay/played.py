@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import count, islice
+from itertools import islice
 
 from ...capture.file.reader import read
 from ...capture.store.address import resolve
@@ -88,7 +88,7 @@ def _opening(path: str) -> tuple[frozenset[str], bool]:
 def _older(what: str, paths: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Yield what a label or `@` named before the newest."""
     if what in ("", "@"):
-        for back in islice(count(1), MAX_BACK):
+        for back in range(1, MAX_BACK):
             try:
                 yield resolve(f"@{back}").captures
             except AddressError:
@@ -100,11 +100,7 @@ def _older(what: str, paths: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 def _newest(what: str, paths: Sequence[str]) -> tuple[str, ...]:
     """Return the newest session of each server, in place of all."""
-    chosen: dict[str, str] = {}
-    for path in paths:
-        label = _label(path)
-        if label not in chosen or has_session(path) or not has_session(chosen[label]):
-            chosen[label] = path
+    chosen = {_label(path): path for path in sorted(paths, key=has_session)}
     if len(chosen) < len(paths):
         numbers = ", ".join(f"{label}: {paths.index(path) + 1}" for label, path in chosen.items())
         report(f"mcpspy: {what} is {len(paths)} sessions; of each server the newest that has a handshake is played ({numbers})")
