@@ -18,6 +18,8 @@ from mcpspy.transcript.llm.agent_runs import agent_runs
 from mcpspy.transcript.llm.prompt import ToolUse
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
+from mcpspy.views.text.line import plain
+from mcpspy.views.timeline.model_call import model_call_lines
 from tests.findings.account import Account
 from tests.findings.hits import model_findings
 from tests.transcript.llm.traffic import CHAT, MESSAGES, RESPONSES, ModelTraffic
@@ -488,6 +490,47 @@ def test_a_search_of_codex_is_a_use_whose_return_names_what_was_found() -> None:
         ToolUse(id="s1", name="tool_search", arguments='{"query":"weather"}', at_ns=first.answer.turn.uses[0].at_ns),
     )
     assert second.prompt.turns[-1].returns[0].text == "mcp__weather.forecast, mcp__weather.alerts"
+
+
+SHOWN: dict[str, tuple[Callable[[], Agent], list[list[str]]]] = {
+    "named, searched and found": (
+        lambda: claude(FIND, FORECAST, tools=[SEARCH], first=[NAMED], more=LOADED),
+        [
+            [
+                "2 names of deferred tools  ToolSearch finds them: never searched for so far",
+                "mcp__weather__alerts, mcp__weather__forecast",
+            ],
+            ["1 name of deferred tools  ToolSearch finds them: searched 1 time so far", "mcp__weather__alerts"],
+            ["1 name of deferred tools  ToolSearch finds them: searched 1 time so far", "mcp__weather__alerts"],
+        ],
+    ),
+    "a server, searched and found": (
+        lambda: codex((SEARCHES, found(namespace("mcp__weather"))), tools=[CODEX_SEARCH], first=[DEFERRED, *CONTEXT]),
+        [["1 name of deferred tools  tool_search finds them: never searched for so far", "mcp__weather"], []],
+    ),
+    "a server, without a search": (
+        lambda: codex(tools=[function("exec")], first=[DEFERRED, *CONTEXT]),
+        [["1 name of deferred tools", "mcp__weather"]],
+    ),
+    "patterns of names": (
+        lambda: claude(tools=[SEARCH], first=[reminder("Tools are mcp__<server>__<tool>, mcp__*__x.")]),
+        [[]],
+    ),
+    "names without a word of deferral": (lambda: claude(tools=[MCP_TOOLS[0]], first=[reminder("mcp__weather__alerts")]), [[]]),
+    "names that only the user has": (lambda: claude(tools=[SEARCH], first=[block("Use mcp__weather__alerts.")]), [[]]),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_row_of_a_model_call_has_the_names_of_deferred_tools(name: str) -> None:
+    told, expected = SHOWN[name]
+    transcript = told().traffic.transcript
+    shown = [[plain(line).strip() for line in model_call_lines(transcript, call, [])] for call in transcript.model_calls]
+    at = [
+        next((at for at, line in enumerate(lines) if "of deferred tools" in line and line[0].isdigit()), len(lines))
+        for lines in shown
+    ]
+    assert [lines[begin : begin + 2] for lines, begin in zip(shown, at, strict=True)] == expected
 
 
 SPOKEN = [

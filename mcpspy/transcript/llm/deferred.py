@@ -28,15 +28,13 @@ def search_tool(prompt: Prompt) -> str:
     return next((name for name in names if any(word in _letters(name) for word in _SEARCHES)), "")
 
 
-def defers(prompt: Prompt) -> bool:
-    """Return whether a prompt may leave out tools that the model can get all the same: it can search, or is told so."""
-    return bool(search_tool(prompt)) or any(_SAID in turn.text.lower() for turn in prompt.turns if turn.role != "assistant")
+def named_words(prompts: Iterable[Prompt]) -> set[str]:
+    """Collect the words by which agents name tools or servers in prompts: qualified ones, and those alone on a line.
 
-
-def named_words(prompt: Prompt) -> set[str]:
-    """Collect the words by which the agent's text in a prompt may name tools or servers: qualified ones, or alone on a line."""
+    Empty if no prompt defers tools: none offers a search, or says so.
+    """
     words: set[str] = set()
-    for text in dict.fromkeys(_texts(prompt)):
+    for text in _texts(prompts):
         words |= {word for part in text.split() if "__" in (word := part.strip(_MARKS))}
         words |= {word for line in text.splitlines() if (word := line.strip(_MARKS)) and len(word.split(None, 1)) == 1}
     return words
@@ -44,22 +42,23 @@ def named_words(prompt: Prompt) -> set[str]:
 
 def deferred_names(prompt: Prompt) -> list[str]:
     """Return the names of MCP tools, or of their servers, that a prompt names and does not offer."""
-    if not defers(prompt):
-        return []
     offered = {offer.name.replace(".", "__") for offer in prompt.offers}
-    words = (word for word in named_words(prompt) if word.startswith(PREFIX) and not word.endswith("__"))
+    words = (word for word in named_words([prompt]) if word.startswith(PREFIX) and not word.endswith("__"))
     names = {word for word in words if word.replace("_", "").replace("-", "").isalnum()} - offered
     return sorted(names - {name.rpartition("__")[0] for name in offered})
 
 
-def _texts(prompt: Prompt) -> Iterable[str]:
-    """Yield the texts of the agent: not the model's, and not the user's words."""
-    search = search_tool(prompt)
-    for turn in prompt.turns:
-        if turn.role == "assistant" or not (search or _SAID in turn.text.lower()):
-            continue
-        yield turn.text.replace(users_words(turn.text), "") if turn.role == "user" else turn.text
-    yield from (offer.description for offer in prompt.offers if search and offer.name == search)
+def _texts(prompts: Iterable[Prompt]) -> Iterable[str]:
+    """Yield each text of agents once: not the model's, and not the user's words. Prompts repeat most of it."""
+    seen: set[str] = set()
+    for prompt in prompts:
+        search = search_tool(prompt)
+        texts = {turn.text: turn.role for turn in prompt.turns if turn.role != "assistant"}
+        texts |= {f"{offer.name}\n{offer.description}": "" for offer in prompt.offers if search and offer.name == search}
+        for text in texts.keys() - seen:
+            if search or _SAID in text.lower():
+                seen.add(text)
+                yield text.replace(users_words(text), "") if texts[text] == "user" else text
 
 
 def _letters(name: str) -> str:

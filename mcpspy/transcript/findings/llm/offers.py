@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from ...llm.deferred import PREFIX, defers, named_words
+from ...llm.deferred import PREFIX, named_words
 from ...llm.tool_names import bare_name
 from ...offers.definitions import Definition, DefinitionKind, Offer
 from ..rule import Hit, Severity, model_rule
@@ -14,7 +14,6 @@ from .hits import hit_in_prompt
 
 if TYPE_CHECKING:
     from ...llm.model_call import ModelCall
-    from ...llm.prompt import Prompt
     from ...llm.tool_names import Tool
     from .model_facts import ModelFacts, OfferedTool
 
@@ -98,20 +97,19 @@ def _not_offered(facts: ModelFacts, offer: Offer, agents: dict[Tool, set[int]], 
     after = [call for call in facts.calls if call.capture in models and call.at_ns >= tools[0].message.at_ns]
     if not missing or not after:
         return
-    deferring = [call.prompt for call in after if defers(call.prompt)]
-    missing = _unnamed(facts, offer, missing, deferring) if deferring else missing
+    words = named_words(call.prompt for call in after)
+    missing = _unnamed(facts, offer, missing, words)
     # An offer that merely has a tool's name in it, such as web_search, does not prove that the recorded model is this client's.
-    is_certain = (not facts.offered or bool(own)) and not deferring
+    is_certain = (not facts.offered or bool(own)) and not words
     if missing:
         yield _missing(facts, missing, len(tools), after, None if is_certain else Severity.NOTE)
 
 
-def _unnamed(facts: ModelFacts, offer: Offer, missing: list[Definition], prompts: list[Prompt]) -> list[Definition]:
-    """Leave out the tools that prompts name as ones to search for, alone or all of a server.
+def _unnamed(facts: ModelFacts, offer: Offer, missing: list[Definition], words: set[str]) -> list[Definition]:
+    """Leave out the tools that prompts name with these words as ones to search for, alone or all of a server.
 
     A client may have its own name for a server: one that no recorded server has may be this one's.
     """
-    words = {word for prompt in prompts for word in named_words(prompt)}
     names, others = facts.names_of(offer.capture_info.index), facts.names_of()
     spaces = {bare_name(word.removeprefix(PREFIX)) for word in words if word.count("__") == 1 and word.startswith(PREFIX)}
     if spaces - others or names & (spaces | {bare_name(word) for word in words}):
