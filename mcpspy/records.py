@@ -44,8 +44,9 @@ PSEUDONYM_PATTERN = f"{PSEUDONYM_PREFIX}[0-9a-f]{{{PSEUDONYM_DIGITS}}}"
 
 _CREDENTIAL_WORD = "(?:[Tt]oken|TOKEN|[Kk]ey|KEY|[Ss]ecret|SECRET|[Pp]assword|PASSWORD)"
 PLACEHOLDER_PATTERN = (
-    r"\$\{(?:env:|input:)?[A-Za-z_][A-Za-z0-9_-]{0,63}\}"
-    r"|\{\{ ?[A-Za-z_][A-Za-z0-9_.-]{0,63} ?\}\}"
+    r"\$?\{(?:env:|input:)?[A-Za-z_][A-Za-z0-9_-]{0,63}\}"
+    r"|[*•]{3,64}"
+    r"|\$?\{\{ ?[A-Za-z_][A-Za-z0-9_.-]{0,63} ?\}\}"
     rf"|\$[A-Z][A-Z0-9_]{{0,63}}_{_CREDENTIAL_WORD}|%[A-Z][A-Z0-9_]{{0,63}}_{_CREDENTIAL_WORD}%"
     rf"|<(?:[A-Za-z]{{1,20}}[ _-]){{0,4}}{_CREDENTIAL_WORD}(?:[ _-](?:here|HERE))?>"
     rf"|(?:your|Your|YOUR)[_-](?:[A-Za-z]{{1,20}}[_-]){{0,4}}{_CREDENTIAL_WORD}(?:[_-](?:here|HERE))?"

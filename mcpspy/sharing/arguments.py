@@ -51,7 +51,7 @@ _is_setting = lazy_pattern(rb"[A-Za-z_.-]{1,20}|[0-9.,]+|.*[/\\].*|.*\.(?:crt|en
 _login = lazy_pattern(rb"[^:/\\\s]+:(?![0-9]+$)(?!//)([^\s]+)")
 _BY_LOOKS: Final = {b"--key", b"--keys", b"--tokens"}
 _LOGINS: Final = {b"-u", b"--user", b"--proxy-user", b"--login"}
-_OWNERS: Final = {b"chown", b"docker", b"install", b"nerdctl", b"podman", b"rsync", b"setpriv", b"sudo", b"systemd-run"}
+OWNERS: Final = {b"chown", b"docker", b"install", b"nerdctl", b"podman", b"rsync", b"setpriv", b"sudo", b"systemd-run"}
 """Programs to which `user:name` is a user and a group."""
 
 _is_mixed = lazy_pattern(rb"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])[^=:/\\(){}<>]{6,}")
@@ -72,7 +72,7 @@ def value_start(option: bytes, value: bytes, program: bytes) -> int:
         return -1 if _is_setting.fullmatch(value) else 0
     if looks_secret(option.decode("latin-1"), value.decode("utf-8", "surrogatepass")):
         return 0
-    if option in _LOGINS and program.rpartition(b"/")[2] not in _OWNERS:
+    if option in _LOGINS and program.rpartition(b"/")[2] not in OWNERS:
         login = _login.fullmatch(value)
         return -1 if login is None or value.startswith(login[1] + b":") else login.start(1)
     return -1

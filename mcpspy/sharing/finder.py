@@ -11,13 +11,16 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, TypeAlias
 
+from ..capture.redaction.spans import is_placeholder
 from ..lazy_pattern import lazy_pattern
 from ..records import PSEUDONYM_PREFIX
 from ..wire.edits import Edit, shift, without_overlaps
 from ..wire.json_spans import JsonWalk, Leaf, Position, is_json, looks_like_json
-from .arguments import ATTACHED, LONGEST_COMMAND, announces_secret, is_attached_password, password_spans
+from .arguments import ATTACHED, LONGEST_COMMAND, is_attached_password, password_spans
 from .encodings import JSON, PERCENT, runs
 from .known import KnownValues
+from .layouts import layout_spans
+from .named_values import HOLDING, NamedValues
 from .names import SecretNames, is_scheme
 from .patterns import (
     BEGINNINGS,
@@ -63,14 +66,8 @@ LONGEST_NAME: Final = 256
 """A longer name does not make its value a secret."""
 
 _protocol_words = lazy_pattern(rb'"(?:%b)"\s*+:\s*+(?:\[([^\]]*)|"([^"]*)")' % b"|".join(sorted(PROTOCOL_WORDS)))
+_is_literal = lazy_pattern(rb"true|false|-?[0-9][0-9.eE+-]*")
 _is_word = lazy_pattern(rb"[A-Za-z_$]+(?:/[A-Za-z_.-]+)*|[0-9]{4}-[0-9]{2}-[0-9]{2}|2\.0")
-
-_NAMES: Final = {b"name", b"key", b"header", b"variable"}
-_VALUES: Final = {b"value", b"values"}
-"""Members in lists of header fields and variables: `{"name": "API_KEY", "value": …}`."""
-
-_INNER: Final = {b"encoded", b"plaintext", b"raw", b"value"}
-"""Members that hold the secret itself, where the object that they are in is a secret by its name: `{"token":{"value":"…"}}`."""
 
 _PSEUDONYM_START: Final = PSEUDONYM_PREFIX.encode()
 
@@ -207,45 +204,22 @@ class SecretFinder:
         """Return edits of JSON, or of a text that looks like JSON."""
         edits: list[Edit] = []
         bare = self._takes_bare or position is not None or self._known.has_numbers
-        named: tuple[int, str | None] = (
-            0,
-            None,
-        )  # depth of a member that holds another's name, and the kind that follows from it
-        announced: list[str | int] = []  # steps to the value of an option
+        named = NamedValues(data, walk, self._options.names)
         for leaf in walk.leaves(bare=bare):
             if leaf.is_string:
-                if leaf.name in _NAMES:
-                    named = walk.depth, self._assigned_kind(data[leaf.start : leaf.end])
-                kind = named[1] if leaf.name in _VALUES and named[0] == walk.depth else None
-                if kind is None and leaf.name in _INNER and not leaf.is_name:
-                    kind = self._outer_kind(walk)
-                if announced and walk.steps == announced and not data.startswith(b"--", leaf.start):
-                    kind = "key"
-                announced = self._announced(data, leaf, walk) if data.startswith(b"-", leaf.start) else []
-                edits += self._string(data, leaf, depth, kind)
-            elif data[leaf.start : leaf.end] != b"null" and (kind := self._kind_of_bare(data, leaf)):
+                edits += self._string(data, leaf, depth, named)
+            elif (kind := self._kind_of_bare(data, leaf)) is not None:
                 span = (leaf.start, leaf.end, kind, data[leaf.start : leaf.end])
                 edits += (edit._replace(new=b'"%b"' % edit.new) for edit in self._edits([span]))
+        for leaf, kind in named.late:
+            edits += self._whole(data, leaf.start, leaf.end, kind, JSON.read)
         return edits
-
-    def _outer_kind(self, walk: JsonWalk) -> str | None:
-        """Return the kind of secret that the object around the latest member holds, by the name of its own member."""
-        outer = walk.steps[-2:-1]
-        return self._options.names.member(outer[0].encode()) if outer and isinstance(outer[0], str) else None
-
-    def _announced(self, data: bytes, leaf: Leaf, walk: JsonWalk) -> list[str | int]:
-        """Return the steps to the item after an option in a list, if the option says that this item is secret."""
-        *outer, at = walk.steps or ("",)
-        option, before = data[leaf.start : leaf.end], data[max(leaf.start - LONGEST_COMMAND, 0) : leaf.start]
-        if not isinstance(at, int) or is_attached_password(option, before):
-            return []
-        return [*outer, at + 1] if announces_secret(option, self.is_secret_option) else []
 
     def _assigned_kind(self, name: bytes) -> str | None:
         return self._options.names.assigned(JSON.read(name)) if len(name) <= LONGEST_NAME else None
 
-    def _string(self, data: bytes, leaf: Leaf, depth: int, kind: str | None) -> Iterator[Edit]:
-        """Yield edits of a name or a string; `kind` is its kind if that is known already."""
+    def _string(self, data: bytes, leaf: Leaf, depth: int, named: NamedValues) -> Iterator[Edit]:
+        """Yield edits of a name or a string."""
         start, end = leaf.start, leaf.end
         raw = data[start:end]
         if leaf.is_name:
@@ -254,7 +228,11 @@ class SecretFinder:
                 edits = [*self._known.edits(text), *self._pseudonym_edits(text), *self._tokens(text)]
                 yield from JSON.back(raw, self.without_overlaps(text, edits), start)
             return
-        kind = "json-path" if leaf.position is not None and leaf.position.taken else self._member(leaf.name) or kind
+        kind = named.kind(leaf)
+        if leaf.position is not None and leaf.position.taken:
+            kind = "json-path"
+        elif (own := self._member(leaf.name)) is not None and not named.spares(leaf):
+            kind = own
         if kind is not None:
             yield from self._whole(data, start, end, kind, JSON.read)
             return
@@ -287,10 +265,12 @@ class SecretFinder:
     def _kind_of_bare(self, data: bytes, leaf: Leaf) -> str | None:
         """Return the kind of secret that a number or word is; None for most, which stay as they are unless the user asks for more."""
         if leaf.position is not None and leaf.position.taken:
-            return "json-path"
+            return "json-path" if data[leaf.start : leaf.end] != b"null" else None
         if leaf.name and self._options.names.is_wanted(JSON.read(leaf.name)):
             return "key"
         word = data[leaf.start : leaf.end]
+        if _is_literal.fullmatch(word) is None:
+            return None
         if self._options.takes_numbers and len(word) >= SHORTEST_NUMBER and word.isdigit() and self._member(leaf.name):
             return "number"
         is_meant = any(pattern.fullmatch(word.decode("latin-1")) for pattern in self._options.values)
@@ -313,6 +293,7 @@ class SecretFinder:
     def _plain(self, data: bytes, depth: int, name: bytes) -> list[Edit]:
         """Return edits of a text that is no JSON as a whole: of values in all of it, of JSON in it, and of what is around that."""
         edits = [*self._known_edits(data, depth), *self._pseudonym_edits(data)]
+        edits += self._edits(layout_spans(data, self._options.names))
         for pattern in self._options.values:
             edits += self._edits(_matches(pattern, data))
         around: list[tuple[int, int]] = []
@@ -393,7 +374,11 @@ class SecretFinder:
     def _edits(self, spans: Iterable[Marked]) -> Iterator[Edit]:
         keep = self._options.keep
         for start, end, kind, value in spans:
-            if start >= end or (keep and any(pattern.fullmatch(value.decode("utf-8", "replace")) for pattern in keep)):
+            if (
+                start >= end
+                or is_placeholder(value)
+                or (keep and any(pattern.fullmatch(value.decode("utf-8", "replace")) for pattern in keep))
+            ):
                 continue
             if PSEUDONYM.fullmatch(value):
                 if self._options.spares_pseudonyms:
@@ -405,7 +390,7 @@ class SecretFinder:
 
 _unfinished_escape = lazy_pattern(rb"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 _unfinished_sign = lazy_pattern(rb"%[0-9a-fA-F]?\Z")
-_cookies = lazy_pattern(rb"[^=;\s]+=([^;]+)")
+_cookies = lazy_pattern(rb"(?!(?i:domain|expires|max-age|path|priority|samesite)=)(?<![^;\s\"])[^=;\s]+=([^;]+)")
 
 
 def _matches(pattern: re.Pattern[str], data: bytes) -> Iterator[SecretSpan]:
@@ -426,8 +411,11 @@ def _matches(pattern: re.Pattern[str], data: bytes) -> Iterator[SecretSpan]:
 MAX_HARMLESS: Final = 50_000
 """So many names, words and texts are remembered; after that, new ones are looked at each time."""
 
-_SIGNS: Final = (b"@", _PSEUDONYM_START, KEY_SIGN, b"?base64?")
-"""Texts with mail addresses, passwords before hosts, pseudonyms, private keys or base64 of mail have one of these."""
+_SIGNS: Final = (b"@", _PSEUDONYM_START, KEY_SIGN, b"?base64?", b'[["', b'"-H"', b'"-e"', b'"-u"', b'"--')
+"""Texts with mail addresses, passwords before hosts, pseudonyms, private keys, base64 of mail or arguments have one of these."""
+
+_FORMS: Final = {b"element", b"field", b"label", b"locator", b"selector"}
+"""Members that name what is in a member `text`."""
 
 _percent = lazy_pattern(rb"%[0-9a-fA-F]{2}")
 _names = lazy_pattern(rb'"(?=([^"]*)"[ \t\r\n]*+:)')
@@ -437,7 +425,7 @@ _options = lazy_pattern(rb"(?<![\w-])--?[A-Za-z][\w-]*+")
 _whole_options = lazy_pattern(rb'(?:\A|")(-[^"]{1,%d})(?="|\Z)' % LONGEST_NAME)
 _NAME_LETTERS: Final = LETTERS_AND_DIGITS + b"_.-"
 _PARAMETER_LETTERS: Final = _NAME_LETTERS + b"%[]"
-_AFTER_NAME: Final = b" \t\"'"
+_AFTER_NAME: Final = b" \t\"'*"
 
 _long_words: Final = LongWords(_NAME_LETTERS + b"+/", 13)
 """Tokens that are known by their looks are no shorter, and neither is anything that is taken for base64 or for random."""
@@ -458,6 +446,7 @@ class Prefilter:
     __slots__ = (
         "_is_personal",
         "_known",
+        "_names",
         "_harmless_assigned",
         "_harmless_names",
         "_harmless_parameters",
@@ -468,9 +457,12 @@ class Prefilter:
     def __init__(self, names: SecretNames, known: KnownValues, *, personal: bool, more: MoreSecrets | None = None) -> None:
         self._is_personal = personal
         self._known = known
+        self._names = names
         self._texts: set[int] = set()
         """Hashes of texts in which nothing is secret by itself: most texts are tested twice."""
-        self._harmless_names = _HarmlessWords(lambda name: names.member(name) is None and names.assigned(name) is None)
+        self._harmless_names = _HarmlessWords(
+            lambda name: not (names.member(name) or names.assigned(name) or names.is_plural(name))
+        )
         self._harmless_assigned = _HarmlessWords(lambda name: names.assigned(name) is None)
         self._harmless_parameters = _HarmlessWords(lambda name: names.parameter(name) is None)
         self._harmless_words = _HarmlessWords(lambda word: _is_harmless_word(word, more))
@@ -506,13 +498,15 @@ class Prefilter:
             return False
         if b"bearer" in small or b"basic" in small:
             return False
-        names = _names.findall(text)
+        names = set(_names.findall(text))
         return (
-            not _VALUES.intersection(names)
+            HOLDING.isdisjoint(names - {b"content", b"text"} if _FORMS.isdisjoint(names) else names)
+            and b"Value" not in names
             and self._harmless_names.holds(names)
             and self._assigns_none(text)
             and self._harmless_words.holds(text[slice(*span)] for span in _long_words.spans(text))
             and next(password_spans(text), None) is None
+            and next(layout_spans(text, self._names), None) is None
             and (b"%" not in text or _percent.search(text) is None)
             and self._knows_none(text)
         )

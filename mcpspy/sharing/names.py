@@ -4,11 +4,27 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from ..capture.redaction.names import SCHEMES, is_oauth_member, kind_of, kind_of_field, kind_of_option, kind_of_parameter
+from ..capture.redaction.names import (
+    SCHEMES,
+    is_oauth_member,
+    kind_of,
+    kind_of_field,
+    kind_of_option,
+    kind_of_parameter,
+    kind_of_plural,
+)
+from ..lazy_pattern import lazy_pattern
 from .encodings import PERCENT
 
-_MEMBERS: Final = {"auth", "bearer", "otp", "pass", "passcode", "pwd", "requeststate"}
+_MEMBERS: Final = {"auth", "bearer", "requeststate"}
 """Names that mean a secret as a member of JSON, besides those of header fields. Only its server can read `requestState`."""
+
+_words = lazy_pattern(rb"[^\W_]+")
+_INPUTS: Final = {b"box", b"edit", b"element", b"field", b"input", b"textbox"}
+"""Words after the name of a field of a form."""
+
+_PRESSED: Final = {b"button", b"checkbox", b"forgot", b"link", b"show", b"toggle"}
+"""Words that make a field something to press."""
 
 _MAX_NAME_BYTES: Final = 128
 
@@ -24,6 +40,11 @@ class SecretNames:
         """Return the same for a name before `=` or `:` in a text: of an option, a variable or a field."""
         self.parameter = lru_cache(10_000)(self._parameter)
         """Return the same for a parameter of a URL or a form."""
+
+        self.label = lru_cache(10_000)(self._label)
+        """Return the same for a text that names what is beside it: a head of a column, a field of a form, another member."""
+        self.is_plural = lru_cache(10_000)(self._is_plural)
+        """Return whether a list or an object of this name holds several secrets."""
 
     @property
     def has_more(self) -> bool:
@@ -46,6 +67,17 @@ class SecretNames:
         if _squashed(text) in self._more:
             return "key"
         return kind_of_option(text.lstrip("-")) if text.startswith("-") or not _is_field(text) else kind_of_field(text)
+
+    def _label(self, text: bytes) -> str | None:
+        kind = self.assigned(text)
+        words = _words.findall(text.lower()) if kind is None else []
+        while words and words[-1] in _INPUTS:
+            words.pop()
+        return kind if not words or not _PRESSED.isdisjoint(words) else self.assigned(b"_".join(words))
+
+    def _is_plural(self, name: bytes) -> bool:
+        text = _text(name)
+        return kind_of_plural(text) is not None or _squashed(text) in ("tokens", "credentials")
 
     def _parameter(self, name: bytes) -> str | None:
         text = _text(PERCENT.read(name))

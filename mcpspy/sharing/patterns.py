@@ -66,7 +66,7 @@ _private_keys = lazy_pattern(
     rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\Z)",
     re.DOTALL,
 )
-_bearers = lazy_pattern(rb"(?i:\bbearer|\bbasic)\s+([A-Za-z0-9._~+/-]{8,}={0,2})")
+_bearers = lazy_pattern(rb"(?i:\bbearer|\bbasic)\s+(?!HTTP/)([A-Za-z0-9._~+/-]{8,}={0,2})")
 KEY_SIGN: Final = b"PRIVATE KEY"
 BEGINNINGS: Final = tuple(prefix.encode() for prefix in TOKEN_PREFIXES)
 """A text with a token has one of these: searching for each takes a tenth of the time of trying all patterns at each letter."""
@@ -107,7 +107,7 @@ _digit = lazy_pattern(rb"[0-9]")
 
 HINTS: Final = (
     b"token", b"key", b"pass", b"secret", b"auth", b"cookie", b"session", b"credential", b"bearer", b"otp", b"jwt",
-    b"signature", b"assertion", b"dpop", b"requeststate", b"pw", b"csrf", b"hmac",
+    b"signature", b"assertion", b"dpop", b"requeststate", b"pw", b"csrf", b"hmac", b"--pat",
 )  # fmt: skip
 
 
@@ -115,7 +115,11 @@ def may_assign(data: bytes) -> bool:
     """Return whether a text may have the name of a secret before a value, apart from names that the user gives."""
     if b"=" not in data and b":" not in data and b"--" not in data:
         return False
-    small = data.lower()
+    return has_hint(data.lower())
+
+
+def has_hint(small: bytes) -> bool:
+    """Return whether a text in small letters may have the name of a secret."""
     for hint in HINTS:  # noqa: SIM110 - `any` takes three times as long, for each string there is
         if hint in small:
             return True
@@ -123,20 +127,29 @@ def may_assign(data: bytes) -> bool:
 
 
 _assigned = lazy_pattern(
-    rb"""(?P<name>(?<![\w.%?&-])-{0,2}[A-Za-z_][\w.-]{1,127})(?P<quote>["']?)(?P<sign>[ \t]*(?:=|:=?|=>)[ \t]*)
-    (?:"(?P<double>(?:[^"\\\n]|\\.)*+)|'(?P<single>[^'\n]*+)
+    rb"""(?P<name>(?<![\w.%?&-])-{0,2}[A-Za-z_][\w.-]{1,127})(?P<quote>["']?\*{0,2})
+    (?P<sign>[ \t]*(?:=|:=?|=>)[ \t]*(?:(?<=:)\r?\n[ \t]++)?)(?:\*{1,2}[ \t]+)?
+    (?:"(?P<double>(?:[^"\\\n]|\\.)*+)|'(?P<single>[^'\n]*+)|`(?P<tick>[^`\n]*+)
+    |\xe2\x80\x9c(?P<curly>[^\n\xe2]*+)
     |(?P<scheme>[A-Za-z][\w-]*+[ \t]+)?(?P<bare>[^\s"',;&<>()\[\]{}|\\][^\s"',;&<>()\[\]{}|]*+))""",
     re.VERBOSE,
 )
 _options = lazy_pattern(
     rb"(?<![\w-])(--[A-Za-z][\w-]*+)(?:[\"'],[ \t]*|[ \t]+)(?:\"([^\"]+)\"|'([^']+)'|([^\s\"'-][^\s\"']*+))"
 )
-_line = lazy_pattern(rb"[^\r\n]*+")
+_line = lazy_pattern(rb"(?:[^\r\n]|\r?\n[ \t])*+")
 _pairs = lazy_pattern(rb"[^=;\s\"']+=([^;\"']*[^;\s\"'])")
-_NO_VALUES: Final = {
+NO_VALUES: Final = {
     b"", b"false", b"n/a", b"nil", b"no", b"none", b"not", b"null", b"off", b"on", b"required", b"string", b"true", b"undefined",
     b"unset", b"yes",
 }  # fmt: skip
+
+
+_members = lazy_pattern(rb"[0-9]+ (?:item|member)s?")
+"""A list or an object, as our own views sum it up."""
+
+_FOLDERS: Final = (b"OLDPWD", b"PWD")
+"""Variables of a shell that hold folders."""
 
 
 def assigned_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
@@ -148,7 +161,7 @@ def assigned_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
     while match := _assigned.search(data, at):
         at = match.end("sign")
         kind = names.assigned(match["name"])
-        if kind is None:
+        if kind is None or data.endswith(b"://", 0, match.start()):  # the user before a host
             continue
         if kind == "cookie":
             yield from _cookie_spans(data, match)
@@ -177,17 +190,25 @@ def _cookie_spans(data: bytes, match: re.Match[bytes]) -> Iterator[SecretSpan]:
 
 def _value_span(data: bytes, match: re.Match[bytes]) -> tuple[int, int] | None:
     """Return the span of the value without its quotes and its scheme; None if there is no value."""
-    for group in ("double", "single"):
+    for group in ("double", "single", "tick", "curly"):
         if match[group] is not None:
             start, end = match.span(group)
-            return _without_scheme(data, start, end) if match[group].lower() not in _NO_VALUES else None
+            is_vague = group == "tick" or (group == "curly" and match["name"] in (b"signature", b"token"))
+            if (is_vague and (b" " in match[group] or not looks_random(match[group]))) or _members.fullmatch(match[group]):
+                return None
+            return _without_scheme(data, start, end) if match[group].lower() not in NO_VALUES else None
     start, end = match.span("bare")
     scheme = match["scheme"]
     if scheme is not None and not is_scheme(scheme.strip()):
         start, end = match.start("scheme"), match.start("scheme") + len(scheme.rstrip())
     value = data[start:end].rstrip(b".:!?")
+    if b"\n" in match["sign"] and (data[start:end].endswith(b":") or b"-" not in match["name"]):
+        return None  # the next line of a list of settings, and not of a header field
     is_tight = match["sign"] in (b"=", b":=")
-    if value.lower() in _NO_VALUES or not (is_tight or looks_random(value)):
+    name = match["name"]
+    if value.lower() in NO_VALUES or value == name or not (is_tight or looks_random(value)):
+        return None
+    if name in _FOLDERS and value.startswith((b"/", b"~")):
         return None
     return start, start + len(value)
 
@@ -204,7 +225,12 @@ _ENOUGH: Final = 20
 
 def looks_random(value: bytes) -> bool:
     """Return whether a value is more likely a secret than a word: by a digit, a sign, or its length."""
-    return has_digit(value) or len(value) >= _ENOUGH or any(letter in b"!#$%^*+@~" for letter in value)
+    is_long = len(value) >= _ENOUGH and _path.fullmatch(value) is None
+    return has_digit(value) or is_long or any(letter in b"!#$%^*+@~" for letter in value)
+
+
+_path = lazy_pattern(rb"[A-Za-z_]+(?:\.[A-Za-z_]+)+")
+"""The name of something in source code."""
 
 
 # --- URLs ---
@@ -222,7 +248,8 @@ def url_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
         while parameter := _parameter.search(data, at):
             at = parameter.end()
             kind = names.parameter(parameter[1])
-            if kind is not None and (value := _parameter_value.match(data, at)) and value[0]:
+            is_folder = parameter[1] in _FOLDERS and data.startswith(b"/", at)
+            if kind is not None and not is_folder and (value := _parameter_value.match(data, at)) and value[0]:
                 at = value.end()
                 yield SecretSpan(*value.span(), kind, PERCENT.read(value[0].replace(b"+", b" ")))
     if b"://" in data and b"@" in data:

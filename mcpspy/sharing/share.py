@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, Protocol
 
-from ..capture.redaction.arguments import password_starts
+from ..capture.redaction.redactor import Redactor
 from ..capture.redaction.spans import endpoint_spans, head_spans, text_spans
+from ..lazy_pattern import lazy_pattern
 from ..records import Close, Damage, End, Exit, Frame, Gap, Header, Intercept, Note, Open, Partial, Record, Stall, Unknown
 from ..wire.body import body_framing
 from ..wire.edits import Edit, apply_edits, edited_parts, event_edits, shift, with_kinds
@@ -27,6 +28,18 @@ SHARED: Final = "shared"
 """The redaction in the header of a capture that was made to be shared."""
 
 _GZIP: Final = 16 + zlib.MAX_WBITS
+
+
+class _MarkingRedactor(Redactor):
+    """The redaction of commands by a tap, with marks in the place of pseudonyms."""
+
+    def pseudonym(self, value: bytes) -> bytes:
+        """Return a value in hex, between characters that no argument has."""
+        return f"\ue000{value.hex()}\ue001".encode()
+
+
+_MARKS: Final = _MarkingRedactor(b"")
+_mark: Final = lazy_pattern("\ue000((?:[0-9a-f]{2})+)\ue001")
 
 
 class _StreamFacts(NamedTuple):
@@ -271,19 +284,31 @@ class Sharing:
         shared: list[Any] = []
         before = last = b""
         is_announced = False
-        starts = password_starts([argument if isinstance(argument, str) else "" for argument in argv])
-        for at, argument in enumerate(argv):
+        tapped = _MARKS.argv([argument if isinstance(argument, str) else "" for argument in argv])
+        for marked, argument in zip(tapped, argv, strict=True):
             if not isinstance(argument, str):
                 shared.append(self._json_value(argument))
                 continue
             data = argument.encode("utf-8", "surrogatepass")
             is_value = is_announced and not argument.startswith("--")
-            begin = 0 if is_value else starts.get(at, self._secret_start(data, before, last))
+            begin = 0 if is_value else self._secret_start(data, before, last)
             begin = len(data[:begin].decode("utf-8", "surrogatepass")) if begin > 0 else begin
-            shared.append(argument[:begin] + self._whole_text(argument[begin:]) if begin >= 0 else self._with_urls(argument))
+            if marked != argument:
+                shared.append(self._without_marked(marked))
+            else:
+                shared.append(
+                    argument[:begin] + self._whole_text(argument[begin:]) if begin >= 0 else self._with_urls(argument)
+                )
             is_announced = begin < 0 and announces_secret(data, self._finder.is_secret_option)
             before, last = before[-LONGEST_COMMAND:] + b" " + data, data
         return shared
+
+    def _without_marked(self, text: str) -> str:
+        """Remove the secrets that a tap would have redacted, which are marked, and others around them."""
+        pieces = _mark.split(text)
+        secrets = (bytes.fromhex(secret).decode("utf-8", "surrogatepass") for secret in pieces[1::2])
+        around = map(self._with_urls, pieces[::2])
+        return next(around) + "".join(self._whole_text(secret) + next(around) for secret in secrets)
 
     def _with_urls(self, text: str) -> str:
         """Remove secrets from a text, in the paths of its URLs too."""

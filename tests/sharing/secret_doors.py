@@ -315,7 +315,7 @@ def _searched(instances: Iterable[Instance], text: str) -> Iterator[Outcome]:
     for name, part in zip(parts[1::2], parts[2::2], strict=True):
         near[name.strip()] = near.get(name.strip(), "") + part
     for instance in instances:
-        out = near.get(instance.name, "")
+        out = re.sub(r"/home/redacted-[0-9a-f]{12}", "/home", near.get(instance.name, ""))  # who it is, is masked here too
         leaked = [secret for secret in instance.secrets if secret in text]
         is_right = not leaked and (instance.secrets or "redacted-" not in out)
         yield instance, f"{leaked or ''} {out}", "" if is_right else "never"

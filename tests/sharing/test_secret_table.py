@@ -1,9 +1,22 @@
 """The table of secrets, shown to each door: what is a secret is masked, and nothing else changes."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from time import process_time
 
-from tests.sharing.secret_doors import Outcome, is_right, tap
-from tests.sharing.secret_rows import rows
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.capture.redaction.redactor import Redactor
+from mcpspy.wire.edits import apply_edits
+from tests.sharing.hiding import finder
+from tests.sharing.secret_doors import Outcome, export_pytest, is_right, markdown, mcp, otlp, parquet, share, shared_places, tap
+from tests.sharing.secret_rows import Instance, in_payloads, rows
+
+REDACTOR = Redactor(b"of the tests")
+INSTANCES = [*in_payloads("text"), *in_payloads("json")]
 
 
 def wrong(outcomes: Iterable[Outcome]) -> list[str]:
@@ -18,3 +31,56 @@ def test_the_table_is_long_and_has_what_is_no_secret_too() -> None:
 
 def test_a_tap_records_no_secret_where_it_looks() -> None:
     assert wrong(tap()) == []
+
+
+@pytest.mark.parametrize("door", [share, shared_places, parquet, otlp, export_pytest, markdown, mcp])
+def test_no_secret_leaves_by_a_door_and_all_else_does(door: Callable[[Path], Iterator[Outcome]], tmp_path: Path) -> None:
+    assert wrong(door(tmp_path)) == []
+
+
+def masked(data: bytes) -> bytes:
+    """Mask a text that nobody has seen before."""
+    return apply_edits(data, finder(spares_pseudonyms=True).payload_edits(data))
+
+
+@given(st.lists(st.sampled_from(INSTANCES), min_size=1, max_size=4))
+def test_masking_twice_changes_nothing(instances: list[Instance]) -> None:
+    once = masked("\n\n".join(instance.text for instance in instances).encode())
+    assert masked(once) == once
+
+
+@given(st.lists(st.sampled_from(INSTANCES), min_size=1, max_size=4))
+def test_what_is_not_masked_keeps_its_bytes(instances: list[Instance]) -> None:
+    data = "\n\n".join(instance.text for instance in instances).encode()
+    kept = re.split(rb"redacted-[0-9a-f]{12}", masked(data))
+    assert re.fullmatch(b"(?s:.)*".join(map(re.escape, kept)), data) is not None
+
+
+HOSTILE = [
+    "x", "x.", "xY7", "word ", "\\u0041", "$", "1:", ":", "<", "(", '"', "\n", "|", ",", "-", " ", "=", "=>", "a:b", "a_", "«", "['",
+    "password" + " " * 50, "| a " * 10, "<a " + "b=c " * 10, "<td><td>", "password=", "'" * 20, '"password" ', "a,b;c\t", "https://mcp/",
+    "token: [[", "-e TOKEN ", "secret is ", "(password,", "api key key key ", "x:1:", "$6$", "login x ", "---|", "\n| --- |",
+    "identified by ",
+    "values (", "<tr><td>", "textbox ", "https://x:", "\n \n\t", "Authorization: Bearer ", "{\"password\":", "\\", "=:", "a.b.c.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_a_text_made_to_take_long_takes_little(piece: str) -> None:
+    def cost_s(size: int) -> float:
+        data = (piece * (size // len(piece)) + " password").encode()
+        began = process_time()
+        masked(data)
+        return process_time() - began
+
+    assert cost_s(200_000) < 10 * max(cost_s(40_000), 0.05)
+
+
+@given(
+    st.text(st.sampled_from("aAsS19_-. tTokKeEyY"), max_size=20)
+    | st.sampled_from(["again", "value", "pem", "key", "tokens", "_", ""])
+)
+def test_any_name_can_be_judged(name: str) -> None:
+    text = f"{name}=x1 {name}: x1\n> {name}: x1"
+    assert masked(text.encode()) is not None
+    assert REDACTOR.argv([f"--{name}", "x", f"{name}=x", name, "-e", name, "x"]) is not None

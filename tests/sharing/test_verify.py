@@ -164,4 +164,4 @@ def test_sharing_imports_from_capture_only_the_rules_of_names_and_spans() -> Non
         for line in file.read_text().splitlines()
         if line.startswith("from ..capture")
     }
-    assert imported == {f"..capture.redaction.{name}" for name in ("arguments", "names", "spans")}
+    assert imported == {f"..capture.redaction.{name}" for name in ("arguments", "names", "redactor", "spans")}

@@ -75,7 +75,7 @@ _LAST_WORDS = {"auth", "bearer", "cred", "creds", "key", "pass", "pat", "pswd", 
 _AGAIN = {"again", "confirm", "confirmation", "repeat", "verify"}
 """Words after a secret that is to be written twice: `passwordConfirmation`."""
 
-_SPELLINGS = ("hex", "pem", "value")
+_SPELLINGS = ("data", "hex", "pem", "value")
 """Words at the end of a name that say how a secret is spelled, besides `base64`."""
 
 _PUBLIC_TOKENS = {
@@ -210,7 +210,9 @@ _MARKS = bytes(48 if 48 <= letter <= 57 else 97 if bytes((letter,)).isalpha() el
 def kind_of(name: str) -> Kind | None:
     """Return the kind of secret that an option, variable or member called `name` carries; None if it carries none."""
     words = words_of(name)
-    if not words or is_about_secret(words):
+    if len(words) > 1 and words[-1] in _SPELLINGS:
+        words.pop()
+    if not words or _is_about_secret(words):
         return None
     squashed = "".join(words).removesuffix("base64").rstrip("0123456789")
     for spelling in _SPELLINGS:
@@ -229,7 +231,7 @@ def kind_of(name: str) -> Kind | None:
     return "key" if squashed.endswith(_SECRET_ENDS) or last.endswith(_SECRET_ENDS) or words[-2:] == ["seed", "phrase"] else None
 
 
-def is_about_secret(words: list[str]) -> bool:
+def _is_about_secret(words: list[str]) -> bool:
     """Return whether the words of a name mean what is public beside secrets: `nextPageToken`, `primaryKey`, `hasPassword`."""
     before = words[-2] if len(words) > 1 else ""
     return (

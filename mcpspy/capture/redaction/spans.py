@@ -49,8 +49,11 @@ _MAX_PLACEHOLDER_BYTES = 120
 
 
 def is_placeholder(value: bytes) -> bool:
-    """Return whether a value is what stands for a secret that nobody filled in, such as `${API_KEY}`: it gives nothing away."""
-    return len(value) <= _MAX_PLACEHOLDER_BYTES and _PLACEHOLDER.fullmatch(value.strip(b"'\"")) is not None
+    """Return whether a value is what stands for a secret that nobody filled in, such as `${API_KEY}`: it gives nothing away.
+
+    So is the sign before a brace, where braces end a text.
+    """
+    return value == b"$" or (len(value) <= _MAX_PLACEHOLDER_BYTES and _PLACEHOLDER.fullmatch(value.strip(b"'\"")) is not None)
 
 
 # --- HTTP heads ---

@@ -1,0 +1,277 @@
+"""Secrets beside their names, where no sign of assignment is between them: texts in, spans out.
+
+| Password | x |            rows and columns of tables, in Markdown, HTML and CSV
+<apiKey>x</apiKey>          elements and attributes of markup
+IDENTIFIED BY 'x'           SQL, .netrc, .pgpass
+let token: string = "x"     source code that assigns, calls or fills in a form
+Your API key is x           sentences that hand over a key
+
+A value without quotes has to look random, and more so the less its surroundings say. Work is linear in the bytes.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
+
+from ..capture.redaction.arguments import CONTAINERS, follows_name
+from ..capture.redaction.spans import endpoint_spans, url_spans
+from ..lazy_pattern import lazy_pattern
+from .names import SecretNames
+from .patterns import NO_VALUES, SecretSpan, has_digit, has_hint, looks_random
+
+Cells: TypeAlias = list[tuple[int, int]]
+"""The spans of the cells of a row."""
+
+_Layout: TypeAlias = tuple[bytes, re.Pattern[bytes], Callable[[bytes], bool]]
+
+_LABEL: Final = rb"[A-Za-z][\w .-]{0,40}?"
+_QUOTED: Final = rb"""["'](?P<value>[^"'\n]{1,512})["']"""
+_SECRET_WORDS: Final = rb"(?:key|token|secret|pass(?:word|phrase|code))s?"
+
+
+def _any(value: bytes) -> bool:
+    """Return whether a value in quotes may be a secret: unless it is a word for none."""
+    return value.lower() not in NO_VALUES and b" " not in value
+
+
+def _is_mixed(value: bytes) -> bool:
+    """Return whether a value in a sentence is a secret: letters and digits, and neither a date, an address nor a file."""
+    return len(value) >= _SHORTEST_TOLD and has_digit(value) and _letters.search(value) is not None and not _told.match(value)
+
+
+def _is_one_word(value: bytes) -> bool:
+    return looks_random(value) and b" " not in value
+
+
+_SHORTEST_TOLD: Final = 8
+_letters = lazy_pattern(rb"[A-Za-z]")
+_told = lazy_pattern(rb"[0-9]{4}-[0-9]{2}|[a-z]+://|[./~]|.*[(){}\[\]<>]|[\w.-]+\.[a-z]{2,4}$")
+
+
+def _layout(sign: bytes, pattern: bytes, is_meant: Callable[[bytes], bool]) -> _Layout:
+    return sign, lazy_pattern(pattern), is_meant
+
+
+_NAME: Final = rb"(?<![\w.-])(?P<name>[A-Za-z_][\w-]{1,60})"
+_CELL: Final = rb"(?P<value>[^<>\s]{1,512})"
+_WORD: Final = rb"""(?P<value>[^\s"']{1,512})"""
+_BEFORE_KEY: Final = rb"(?:access|api|auth|bearer|client|personal|private|secret|security)[ _-]"
+_FILLS: Final = rb"\.(?:fill|press_?[sS]equentially|send_keys|setValue|type)\([ \t]*"
+
+_PATTERNS: Final[tuple[_Layout, ...]] = (
+    # a row of two cells
+    _layout(
+        b"|",
+        rb"\|[ \t]*[*_`]{0,2}(?P<name>%b)[*_`]{0,2}[ \t]*\|[ \t]*`?(?P<value>[^|`\s]{1,512})`?[ \t]*\|" % _LABEL,
+        looks_random,
+    ),
+    # an element, and a cell after the cell of its name
+    _layout(b"</", rb"<(?P<name>[A-Za-z][\w:.-]{1,60})(?:\s[^<>]{0,300})?>%b</" % _CELL, _any),
+    _layout(
+        b"</",
+        rb"<(?:t[hd]|dt)>\s{0,9}(?:<\w{1,20}>)?(?P<name>%b):?(?:</\w{1,20}>)?\s{0,9}</(?:t[hd]|dt)>\s{0,9}"
+        rb"<(?:td|dd)>\s{0,9}(?:<\w{1,20}>)?%b" % (_LABEL, _CELL),
+        looks_random,
+    ),
+    # .netrc
+    _layout(b"login ", rb"\blogin[ \t]+\S{1,256}\s{1,99}(?P<name>password)[ \t]+(?P<value>\S{1,512})", _any),
+    # SQL
+    _layout(b"'", rb"(?i)\b(?P<name>password)[ \t]+(?:for[ \t]+\S{1,128}[ \t]*)?=?[ \t]*'(?P<value>[^'\n]{1,512})'", _any),
+    # source code: an annotated name, an item, a call with a name and a value, a setter, a macro, a wrapped value
+    _layout(b"=", _NAME + rb"\??[ \t]*:[ \t]*[A-Za-z_][\w.\[\]|]{0,60}[ \t]*=[ \t]*" + _QUOTED, _any),
+    _layout(b"]", rb"""\[["'](?P<name>[\w.-]{2,60})["']\][ \t]*=[ \t]*""" + _QUOTED, _any),
+    _layout(b"(", rb"""\([ \t]*["'](?P<name>[#.\w-]{2,60})["'],[ \t]*""" + _QUOTED, looks_random),
+    _layout(b"set", rb"\bset(?P<name>[A-Z]\w{1,60})\([ \t]*" + _QUOTED, _any),
+    _layout(b" ", _NAME + rb"[ \t]+" + _QUOTED, _is_one_word),
+    _layout(b"(", _NAME + rb"[ \t]*[:=][ \t]*(?:Ok|Optional|Secret|SecretStr|Some)\(" + _QUOTED, _any),
+    # a browser that fills in a form, and the form
+    _layout(b"(", rb"""["'](?P<name>[^"'\n]{1,80})["'][^"'\n]{0,40}""" + _FILLS + _QUOTED, _any),
+    _layout(b"textbox ", rb'textbox "(?P<name>[^"\n]{1,80})"[^:\n]{0,80}:[ \t]+"?(?P<value>[^"\s]{1,512})', _any),
+    # a shell
+    _layout(b"setx ", rb"\bsetx[ \t]+(?P<name>\w{2,60})[ \t]+" + _WORD, _any),
+    _layout(b"secret ", rb"\bsecret set (?P<name>\w{2,60})[ \t]+(?:--body|-b)[ \t]+" + _WORD, _any),
+    # a sentence
+    _layout(
+        b" ",
+        rb"(?i)(?<![\w-])(?P<name>(?:%b){0,3}%b)(?![\w-])(?: [^\n\"'`:.=|]{0,40}?)??(?: is|:)[ \t:]{1,9}[`\"']?"
+        rb"(?P<value>[^\s`\"'|,;]{8,512})" % (_BEFORE_KEY, _SECRET_WORDS),
+        _is_mixed,
+    ),
+    _layout(b" ", rb"(?i)(?<![\w-])(?P<name>(?:%b){1,3}key) (?P<value>[\w+/=-]{32,512})" % _BEFORE_KEY, _is_mixed),
+)
+"""For each layout a sign that it has, a pattern of the name and the value, and a test of the value."""
+
+_identified = lazy_pattern(rb"(?i)\bidentified\s+(?:with\s+\S{1,128}\s+)?by\s+(?:password\s+)?[\"'](?P<value>[^\"'\n]{1,512})")
+_pgpass = lazy_pattern(
+    rb"(?<![\w.:*/-])(?P<host>[\w.-]{1,100}|\*):(?:[0-9]{3,5}|\*):(?:[A-Za-z_][\w-]{0,100}|\*):[\w.@-]{1,100}:"
+    rb"(?P<value>[^:\s\"]{4,512})(?![:\w])"
+)
+_hash = lazy_pattern(rb"(?<![\w$])\$(?:1|2[abxy]|5|6|y|apr1|argon2id?|scrypt)\$[./\w$=,+-]{20,512}")
+_pair = lazy_pattern(
+    rb"(?<![\w-])(?P<option>-e|--env|-H|--headers?)[ \t]+[\"']?(?P<name>[A-Za-z_][\w-]{1,60})[\"']?[ \t]+"
+    rb"(?:\"(?P<double>[^\"\n]+)\"|'(?P<single>[^'\n]+)'|(?P<bare>[^\s\"'-][^\s\"']*))"
+)
+_servers = lazy_pattern(
+    rb"https?://(?=(?:hooks|mcp)\b|[^\s\"'<>\\`{}?#]{1,300}(?:/|\.|-)(?:mcp|messages?|sse)\b)"
+    rb"(?:(?!\xe2\x80\x9d)[^\s\"'<>\\`{}]|\$?\{[\w:-]{1,64}\}){1,2000}"
+)
+"""URLs of MCP servers and of hooks, which have keys in their paths; the ids in other URLs are none."""
+
+_containers = lazy_pattern(rb"(?<![\w.-])(?:" + "|".join(CONTAINERS).encode() + rb")\b")
+_LONGEST_COMMAND: Final = 256
+_tag = lazy_pattern(rb"<[A-Za-z][^<>]{1,1000}>")
+_attribute = lazy_pattern(rb"""([A-Za-z][\w:.-]{0,60})\s{0,9}=\s{0,9}(?:"([^"]*)"|'([^']*)')""")
+_NAMING: Final = (b"key", b"name", b"id", b"type", b"property")
+_HOLDING: Final = (b"value", b"content")
+_body = lazy_pattern(rb"([^<>\s]{1,512})</")
+
+
+def layout_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
+    """Yield the secrets of a text that stand beside their names."""
+    if b":" in data:
+        for match in _pgpass.finditer(data):
+            if looks_random(match["value"]) and (match["host"] == b"*" or _letters.search(match["host"])):
+                yield _span(match, "value")
+    if b"$" in data:
+        for match in _hash.finditer(data):
+            yield _span(match, 0)
+    if b"://" in data:
+        for match in _servers.finditer(data):
+            yield from (SecretSpan(*span) for span in url_spans(data, *match.span()))
+    small = data.lower()
+    if b"identified" in small:
+        for match in _identified.finditer(data):
+            yield _span(match, "value")
+    if b"endpoint" in small and b"data:" in small:
+        yield from (SecretSpan(*span) for span in endpoint_spans(data))
+    if not has_hint(small):
+        return
+    for sign, pattern, is_meant in _PATTERNS:
+        if sign in small:
+            for match in pattern.finditer(data):
+                if names.label(match["name"]) is not None and is_meant(match["value"].rstrip(b".,;!")):
+                    yield _span(match, "value")
+    if b" -" in data:
+        yield from _pair_spans(data)
+    if b"<" in data:
+        yield from _tag_spans(data, names)
+    for head, *rows in _tables(data):
+        secret = [at for at, (start, end) in enumerate(head) if names.label(data[start:end].strip(b" \t\"'*`")) is not None]
+        for row in rows if secret else ():
+            for at in secret:
+                start, end = _stripped(data, *row[at]) if at < len(row) else (0, 0)
+                if looks_random(data[start:end]) and b" " not in data[start:end]:
+                    yield SecretSpan(start, end, "key", data[start:end])
+
+
+def _span(match: re.Match[bytes], group: str | int) -> SecretSpan:
+    start, end = match.span(group)
+    value = match[group].rstrip(b".,;!")
+    return SecretSpan(start, end - len(match[group]) + len(value), "key", value)
+
+
+def _stripped(data: bytes, start: int, end: int) -> tuple[int, int]:
+    value = data[start:end]
+    bare = value.strip(b" \t\r\"'`*")
+    at = value.find(bare)
+    return start + at, start + at + len(bare)
+
+
+def _pair_spans(data: bytes) -> Iterator[SecretSpan]:
+    """Yield values after an option and a name in the text of a shell: `-e GITHUB_TOKEN x`, `-H X-Api-Key x`."""
+    for match in _pair.finditer(data):
+        which = match.lastgroup or "bare"
+        option, name = match["option"].decode(), match["name"].decode("utf-8", "replace")
+        before = data[max(match.start() - _LONGEST_COMMAND, 0) : match.start()].rpartition(b"\n")[2]
+        if follows_name(option, name, "") and _containers.search(before) is None:
+            start, end = match.span(which)
+            scheme, blank, rest = match[which].partition(b" ")
+            yield SecretSpan(start + len(scheme + blank) if rest else start, end, "key", rest or scheme)
+
+
+def _tag_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
+    """Yield values in tags that another attribute names, and texts of such elements: `<add key="ApiKey" value="x"/>`."""
+    for tag in _tag.finditer(data):
+        attributes = {match[1].lower(): match for match in _attribute.finditer(data, *tag.span())}
+        values = (attributes[name] for name in _NAMING if name in attributes)
+        if not any(names.label(match[2] or match[3] or b"") for match in values):
+            continue
+        held = next((attributes[name] for name in _HOLDING if name in attributes), None)
+        if held is not None:
+            which = 2 if held[2] is not None else 3
+            if _any(held[which]):
+                yield SecretSpan(*held.span(which), "key", held[which])
+        elif (body := _body.match(data, tag.end())) is not None and _any(body[1]):
+            yield SecretSpan(*body.span(1), "key", body[1])
+
+
+# --- Tables with the names in their first row ---
+
+_MOST_CELLS: Final = 64
+_separator = lazy_pattern(rb"(?=.*---)[ \t]*+\|?(?:[ \t]*+:?-{3,}+:?[ \t]*+\|)*+(?:[ \t]*+:?-{3,}+:?)?[ \t\r]*+")
+_head_cell = lazy_pattern(rb"[ \t]*\"?[A-Za-z][\w .-]{0,40}\"?[ \t\r]*")
+_cells = {
+    sign: lazy_pattern(rb"[ \t]*\"(?:[^\"\n]|\"\")*+\"[ \t\r]*(?=%b|\Z)|[^%b\n]+|(?<=%b)(?=%b|\Z)" % ((re.escape(sign),) * 4))
+    for sign in (b",", b";", b"\t", b"|")
+}
+_html_row = lazy_pattern(rb"(?i)<tr\b[^<>]{0,200}>")
+_html_cell = lazy_pattern(rb"(?i)<t[hd]\b[^<>]{0,200}>([^<>]*)")
+_inserted = lazy_pattern(rb"(?i)\(([^()]{1,2000})\)\s*values\s*(\([^()]{1,4000}\))")
+
+
+def _tables(data: bytes) -> Iterator[list[Cells]]:
+    """Yield the rows of each table, the one with the names first: of Markdown, CSV and HTML, and of `INSERT` in SQL."""
+    if b"\n" in data:
+        yield from _line_tables(data)
+    small = data.lower()
+    if b"<tr" in small:
+        starts = [match.end() for match in _html_row.finditer(data)]
+        yield [
+            [match.span(1) for match in _html_cell.finditer(data, start, end)]
+            for start, end in zip(starts, [*starts[1:], len(data)], strict=True)
+        ]
+    if b"values" in small:
+        for match in _inserted.finditer(data):
+            yield [
+                [cell.span() for cell in _cells[b","].finditer(data, *match.span(1))],
+                [cell.span() for cell in _cells[b","].finditer(data, match.start(2) + 1, match.end(2) - 1)],
+            ]
+
+
+def _line_tables(data: bytes) -> Iterator[list[Cells]]:
+    table: list[Cells] = []
+    sign = b""
+    at = 0
+    lines = data.split(b"\n")
+    for number, line in enumerate(lines):
+        following = lines[number + 1] if number + 1 < len(lines) else b""
+        cells = _line_cells(data, at, line, sign) if sign else []
+        if table and len(cells) == len(table[0]) and len(cells) > 1:
+            table.append(cells)
+        elif not (table and _separator.fullmatch(line)):
+            if len(table) > 1:
+                yield table
+            sign = _sign_of_head(line, following)
+            table = [_line_cells(data, at, line, sign)] if sign else []
+        at += len(line) + 1
+    if len(table) > 1:
+        yield table
+
+
+def _sign_of_head(line: bytes, following: bytes) -> bytes:
+    """Return what separates the cells of a line that has the names of columns; empty if it has none."""
+    if b"|" in line:
+        return b"|" if _separator.fullmatch(following) else b""
+    for sign in (b",", b";", b"\t"):
+        cells = line.split(sign, _MOST_CELLS)
+        if len(cells) > 1 and following.count(sign) >= len(cells) - 1 and all(map(_head_cell.fullmatch, cells)):
+            return sign
+    return b""
+
+
+def _line_cells(data: bytes, at: int, line: bytes, sign: bytes) -> Cells:
+    if sign == b"|":  # a sign at an end separates nothing
+        end = at + len(line.rstrip(b" \t\r|"))
+        start = at + len(line) - len(line.lstrip(b" \t|"))
+        return [match.span() for match in _cells[sign].finditer(data, start, end)]
+    return [match.span() for match in _cells[sign].finditer(data, at, at + len(line))]

@@ -1,0 +1,139 @@
+"""Strings of JSON that another string names: a member beside them, an argument before them, the list or object around them.
+
+{"label":"password","value":"x"}        in either order
+{"element":"Password field","text":"x"}
+["--token","x"]  ["-e","TOKEN","x"]  [["X-Api-Key","x"]]
+{"passwords":{"bob":"x"}}  {"token":{"value":"x"}}
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..capture.redaction.arguments import CONTAINERS, follows_name
+from ..wire.json_spans import JsonWalk, Leaf
+from .arguments import LONGEST_COMMAND, OWNERS, announces_secret, is_attached_password, value_start
+from .encodings import JSON
+from .names import SecretNames
+from .patterns import has_digit, looks_random
+
+NAMING: Final = {
+    b"element", b"field", b"header", b"id", b"key", b"label", b"locator", b"name", b"object", b"selector", b"type", b"variable",
+}  # fmt: skip
+"""Members that name the value beside them."""
+
+HOLDING: Final = {b"content", b"text", b"val", b"value", b"values"}
+"""Members that hold it."""
+
+_PROSE: Final = {b"content", b"text"}
+_VAGUE: Final = {b"id", b"object", b"type"}
+"""Members that often name something else: then the value has to look random."""
+
+_INNER: Final = {b"encoded", b"plaintext", b"raw", b"value"}
+"""Members that hold the secret itself, where the object that they are in is a secret by its name."""
+
+_FACTS: Final = {
+    b"created", b"created_at", b"createdat", b"description", b"email", b"expires", b"expires_at", b"expiresat", b"format", b"hint",
+    b"id", b"label", b"name", b"owner", b"path", b"pattern", b"prefix", b"ref", b"scope", b"status", b"title", b"type", b"updated_at",
+    b"url", b"user", b"username", b"version",
+}  # fmt: skip
+"""Members of an object with secrets that hold none."""
+
+_SHORTEST_RANDOM: Final = 8
+_AROUND_TOKEN: Final = 400
+
+
+class NamedValues:
+    """The kinds of the strings of one JSON text: `kind` is to be asked for each leaf in turn.
+
+    `late` has values whose name came after them, with their kinds.
+    """
+
+    def __init__(self, data: bytes, walk: JsonWalk, names: SecretNames) -> None:
+        self._data = data
+        self._walk = walk
+        self._names = names
+        self._named: tuple[Sequence[str | int], str, bool] = ((), "", False)
+        self._waiting: tuple[Sequence[str | int], Leaf] | None = None
+        self._announced: list[str | int] = []
+        self._items: list[tuple[list[str | int], bytes]] = []
+        """The latest two strings of lists, with their steps."""
+        self.late: list[tuple[Leaf, str]] = []
+
+    def kind(self, leaf: Leaf) -> str | None:
+        """Return the kind of secret that a string is by what names it; None if nothing does."""
+        if leaf.is_name:
+            return None
+        steps = list(self._walk.steps)
+        value = self._data[leaf.start : leaf.end]
+        name = leaf.name.lower()
+        kind = self._sibling_kind(leaf, name, value, steps[:-1])
+        if kind is None and steps and isinstance(steps[-1], int):
+            kind = self._item_kind(leaf, value, steps)
+        return kind or self._outer_kind(name, value, steps)
+
+    def spares(self, leaf: Leaf) -> bool:
+        """Return whether a string is none of the secrets that its name promises: a word of a model, a function's signature."""
+        if leaf.name == b"token":
+            around = self._data[max(leaf.start - _AROUND_TOKEN, 0) : leaf.end + _AROUND_TOKEN]
+            return b'"logprob"' in around and not has_digit(self._data[leaf.start : leaf.end])
+        value = self._data[leaf.start : leaf.end]
+        return leaf.name == b"signature" and b"(" in value and b" " in value
+
+    def _sibling_kind(self, leaf: Leaf, name: bytes, value: bytes, here: list[str | int]) -> str | None:
+        if name in NAMING:
+            kind = self._names.label(JSON.read(value))
+            if kind is not None:
+                self._named = here, kind, name in _VAGUE
+                if self._waiting is not None and self._waiting[0] == here and name not in _VAGUE:
+                    self.late.append((self._waiting[1], kind))
+        if name in HOLDING:
+            if self._named[0] == here and self._named[1]:
+                _, kind, is_vague = self._named
+                is_random = looks_random(value) and b" " not in value
+                return kind if is_random or not (is_vague or (name in _PROSE and b" " in value)) else None
+            self._waiting = (here, leaf) if name == b"value" else self._waiting
+        return None
+
+    def _item_kind(self, leaf: Leaf, value: bytes, steps: list[str | int]) -> str | None:
+        """Return the kind of an item of a list, by the items before it."""
+        *outer, at = steps
+        before = [text for where, text in self._items if where[:-1] == outer][-2:] if at else []
+        self._items = [*self._items[-1:], (steps, value)]
+        announced, self._announced = self._announced, []
+        if value.startswith(b"-"):
+            head = self._data[max(leaf.start - LONGEST_COMMAND, 0) : leaf.start]
+            if not is_attached_password(value, head) and announces_secret(value, self._is_option):
+                self._announced = [*outer, int(at) + 1]
+            return "key" if announced == steps and not value.startswith(b"--") else None
+        if announced == steps:
+            return "key"
+        if len(before) > 1 and follows_name(before[0].decode("latin-1"), before[1].decode("latin-1"), value.decode("latin-1")):
+            head = self._data[max(leaf.start - LONGEST_COMMAND, 0) : leaf.start]
+            return None if any(b'"%b"' % program.encode() in head for program in CONTAINERS) else "authorization"
+        if before:
+            head = self._data[max(leaf.start - LONGEST_COMMAND, 0) : leaf.start]
+            program = next((program for program in OWNERS if b'"%b"' % program in head), b"")
+            start = value_start(before[-1], value, program)
+            if start > 0:
+                self.late.append((leaf._replace(start=leaf.start + start), "key"))
+            elif start == 0:
+                return "key"
+        is_pair = at == 1 and outer and isinstance(outer[-1], int) and looks_random(value)
+        return self._names.label(JSON.read(before[-1])) if is_pair and before else None
+
+    def _is_option(self, name: bytes) -> bool:
+        return self._names.assigned(JSON.read(name)) is not None
+
+    def _outer_kind(self, name: bytes, value: bytes, steps: list[str | int]) -> str | None:
+        """Return the kind of secret that the objects around a string hold, by the names of these."""
+        if (
+            name in _INNER
+            and len(steps) > 1
+            and isinstance(steps[-2], str)
+            and (kind := self._names.member(steps[-2].encode()))
+        ):
+            return kind
+        if len(value) < _SHORTEST_RANDOM or not has_digit(value) or name in _FACTS or b" " in value or b"://" in value:
+            return None
+        around = [step.encode("utf-8", "replace") for step in steps if isinstance(step, str)]
+        return "key" if any(map(self._names.is_plural, around[-3:])) else None
