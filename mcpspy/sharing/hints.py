@@ -14,7 +14,7 @@ from ..lazy_pattern import lazy_pattern
 from ..records import PSEUDONYM_PREFIX
 from .credentials import may_show
 from .names import SecretNames
-from .patterns import LETTERS_AND_DIGITS, LongWords, may_assign
+from .patterns import LETTERS_AND_DIGITS, LongWords, has_hint, may_assign
 
 _spaced_names = lazy_pattern(rb'"(?=([^"]{1,128})"[ \t\r\n]++:)')
 """The names of members before blanks and a colon, which hardly anybody writes."""
@@ -84,7 +84,7 @@ def may_have(data: bytes) -> bool:
     return (
         any(sign in data for sign in _OTHER_SIGNS)
         or any(scheme in small for scheme in _SCHEMES)
-        or may_assign(data)
+        or has_hint(small)
         or may_show([data])
         or next(_long_words.spans(data), None) is not None
     )

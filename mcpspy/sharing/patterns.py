@@ -236,7 +236,7 @@ _path = lazy_pattern(rb"[A-Za-z_]+(?:\.[A-Za-z_]+)+")
 # --- URLs ---
 
 _parameter = lazy_pattern(rb"(?:[?&]|(?<=\A))([\w.%\[\]-]{1,128})=")
-_parameter_value = lazy_pattern(rb"[^&#\s\"'<>\\`{}]*+")
+_parameter_value = lazy_pattern(rb"(?:(?!\xe2\x80\x9d)[^&#\s\"'<>\\`{}])*+")
 _users = lazy_pattern(rb"://(?:[^/\s\"'<>@:]*:)?([^/\s\"'<>@]+)@(?=[^\s@])")
 _forms = lazy_pattern(rb"[\w.%\[\]-]+=[^\s&=]*(?:&[\w.%\[\]-]+=[^\s&]*)*\s*")
 

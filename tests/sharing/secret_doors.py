@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from mcpspy.capture.file.reader import Reader
 from mcpspy.capture.redaction.redactor import Redactor
+from mcpspy.cli.credential_search import CredentialSearch
 from mcpspy.records import CLIENT, SERVER, End, Frame, Header, Open, Record
+from mcpspy.transcript.findings.rule import Finding, Severity
 from tests.agent.agents import Agent, play
 from tests.cli.terminal import run
 from tests.columns.reading import rows_of
@@ -306,6 +308,19 @@ def mcp(folder: Path) -> Iterator[Outcome]:
 
     play(talk, path, deadline_s=120)
     yield from _searched(instances, "\n".join(texts))
+
+
+def check() -> Iterator[Outcome]:
+    """Quote each row in the sentence of a finding."""
+    search = CredentialSearch()
+    for instance in in_payloads("text"):
+        what = f"It wrote “{instance.text}”"
+        record = {"capture": 0, "number": 1, "row": 1, "at_ns": 1}
+        quoted = Finding(rule="x", severity=Severity.NOTE, what=what, culprit="server", blame="", advice="", **record)
+        (finding,) = search.masked([quoted])
+        leaked = [secret for secret in instance.secrets if secret in finding.what]
+        is_right = not leaked if instance.secrets else finding.what == quoted.what
+        yield instance, f"{leaked} {finding.what}", "" if is_right else "never"
 
 
 def _searched(instances: Iterable[Instance], text: str) -> Iterator[Outcome]:

@@ -11,9 +11,23 @@ from hypothesis import strategies as st
 
 from mcpspy.capture.redaction.redactor import Redactor
 from mcpspy.wire.edits import apply_edits
-from tests.sharing.hiding import finder
-from tests.sharing.secret_doors import Outcome, export_pytest, is_right, markdown, mcp, otlp, parquet, share, shared_places, tap
+from tests.cli.terminal import run
+from tests.sharing.hiding import finder, lines
+from tests.sharing.secret_doors import (
+    Outcome,
+    check,
+    export_pytest,
+    is_right,
+    markdown,
+    mcp,
+    otlp,
+    parquet,
+    share,
+    shared_places,
+    tap,
+)
 from tests.sharing.secret_rows import Instance, in_payloads, rows
+from tests.transcript.dialogue import Dialogue, request, result, tool_call
 
 REDACTOR = Redactor(b"of the tests")
 INSTANCES = [*in_payloads("text"), *in_payloads("json")]
@@ -36,6 +50,29 @@ def test_a_tap_records_no_secret_where_it_looks() -> None:
 @pytest.mark.parametrize("door", [share, shared_places, parquet, otlp, export_pytest, markdown, mcp])
 def test_no_secret_leaves_by_a_door_and_all_else_does(door: Callable[[Path], Iterator[Outcome]], tmp_path: Path) -> None:
     assert wrong(door(tmp_path)) == []
+
+
+def test_a_finding_quotes_no_secret_and_all_else() -> None:
+    assert wrong(check()) == []
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "junit", "github"])
+def test_check_prints_no_secret_that_a_server_shows_in_any_of_its_formats(form: str, tmp_path: Path) -> None:
+    dialogue = (
+        Dialogue().client(request(1)).server(b"print postgres://bob:falcon7712@db/app\n").server(result(1, {"tools": []}))
+    )
+    dialogue.stderr(b"Error: password = falcon7713\n").exits(1)
+    path = tmp_path / "x.mcpspy"
+    path.write_bytes(lines(dialogue.records))
+    said = run("check", str(path), "--format", form).stdout
+    assert ("falcon" in said, "postgres://bob:…@db/app" in said.replace("\\u2026", "…")) == (False, True)
+
+
+def test_a_share_that_found_nothing_says_what_was_looked_for(tmp_path: Path) -> None:
+    path = tmp_path / "x.mcpspy"
+    path.write_bytes(lines(Dialogue().client(tool_call(1, note="swordfish")).server(result(1)).closes().records))
+    said = run("export", "share", str(path), "-o", str(tmp_path / "out.mcpspy")).stderr
+    assert ("nothing was replaced: no name of a secret, no token of a known form" in said, "no secret" in said) == (True, False)
 
 
 def masked(data: bytes) -> bytes:

@@ -133,9 +133,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """The hop that it was found on, as in `claude ↔ gateway`; empty without a gateway."""
 
 
-def worded(finding: Finding, what: str, blame: str) -> Finding:
+def worded(finding: Finding, what: str, blame: str, advice: str) -> Finding:
     """Return a finding in other words."""
-    return replace(finding, what=what, blame=blame)
+    return replace(finding, what=what, blame=blame, advice=advice)
 
 
 class Unchecked(msgspec.Struct, frozen=True, kw_only=True):
