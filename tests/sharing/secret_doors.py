@@ -315,8 +315,8 @@ def check() -> Iterator[Outcome]:
     search = CredentialSearch()
     for instance in in_payloads("text"):
         what = f"It wrote “{instance.text}”"
-        record = {"capture": 0, "number": 1, "row": 1, "at_ns": 1}
-        quoted = Finding(rule="x", severity=Severity.NOTE, what=what, culprit="server", blame="", advice="", **record)
+        about = {"rule": "x", "culprit": "server", "blame": "", "advice": ""}
+        quoted = Finding(severity=Severity.NOTE, capture=0, number=1, row=1, at_ns=1, what=what, **about)
         (finding,) = search.masked([quoted])
         leaked = [secret for secret in instance.secrets if secret in finding.what]
         is_right = not leaked if instance.secrets else finding.what == quoted.what
