@@ -24,7 +24,7 @@ MAX_PYTHON_LETTERS: Final = 1 << 20
 _OPENING: Final = re.compile(r"""(?:\[\s*)?\{\s*(\\+)?"|\{'(?=(?:jsonrpc|method|id|params|result|error)')""")
 _MEMBERS: Final = re.compile("jsonrpc|method|result|error")
 _QUOTED: Final = {'"': re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL), "'": re.compile(r"(?:[^'\\]++|\\.)*+", re.DOTALL)}
-_PYTHON_STRING: Final = re.compile(r"(?:\b(b)|[=(\[])'$")
+_PYTHON_STRING: Final = re.compile(r"(?:\b(b)|[=(\[])'[^'{]{0,80}$")
 """The text before a string of Python: `b'…'`, `data='…'`. After other words, quotes may have been put around a message as it is."""
 _ESCAPE: Final = re.compile(r"\\(?:x([\da-fA-F]{2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|(.))", re.DOTALL)
 _LETTERS: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "0": "\0"}
@@ -84,7 +84,7 @@ def _made(line: str, opening: re.Match[str], before: str, depth: int) -> tuple[l
     begin = opening.start()
     if line[begin + 1] == "'":
         return _python_object(line, begin, before)
-    string = None if opening[1] else _PYTHON_STRING.search(line, max(0, begin - 2), begin)
+    string = None if opening[1] else _PYTHON_STRING.search(line, max(0, begin - 90), begin)
     if opening[1] or string is not None:
         quoted = _QUOTED["'" if string else '"'].match(line, begin)
         if quoted is not None and "\\" in quoted.group():

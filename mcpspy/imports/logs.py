@@ -52,7 +52,7 @@ _AGAIN: Final = re.compile(r"Received JSON: b['\"]|Sending session message to wr
 """Words of the Python SDK before a message that it also logs in another form."""
 
 _PROMPT: Final = (re.compile(r"""["']model\\*["']\s*:"""), re.compile(r"""["'](?:messages|input)\\*["']\s*:\s*[\\\["']"""))
-_SPREAD: Final = re.compile(r'\s*"jsonrpc"\s*:\s*"2\.0"\s*,?\s*')
+_SPREAD: Final = re.compile(r"""\s*"?jsonrpc"?\s*:\s*["']2\.0["']\s*,?\s*""")
 
 _STREAMABLE: Final = "mcp.client.streamable_http"
 _NO_JSON_ANSWERS: Final = "the Python SDK does not log answers that come as JSON"
@@ -85,12 +85,15 @@ class _LogRun:
 class _ServerLog:
     """The lines about one server, in order, and its sessions, the newest last."""
 
-    __slots__ = ("are_mixed", "held", "is_dumping", "label", "last", "lost", "runs")
+    __slots__ = ("are_mixed", "closed_ns", "closing", "held", "is_dumping", "label", "last", "lost", "runs")
 
     def __init__(self, label: str, *, trusts_words: bool) -> None:
         self.label = label
         self.runs = [_LogRun(trusts_words=trusts_words)]
         self.are_mixed = False
+        self.closing: StdioSession | None = None
+        """The session whose end came last, at `closed_ns`."""
+        self.closed_ns = 0
         self.held: list[HeldLine] = []
         self.last: tuple[Any, int] = (None, 0)
         self.lost: list[int] = []
@@ -261,14 +264,19 @@ class LogImporter:
     def _event(self, log: _ServerLog, line: HeldLine) -> list[SessionRecord]:
         """Take a line in which Claude Desktop says what it does. Nothing says which of several servers a transport belongs to."""
         session = log.run.session
-        if session is None or log.are_mixed:
-            return []
-        if _STARTING.search(line.text) and session.is_closed:
+        is_client = _CLIENT_CLOSED.search(line.text) is not None
+        if _STARTING.search(line.text) and session is not None and session.is_closed:
             log.runs.append(_LogRun(trusts_words=True))
             return self._end(log, log.runs.pop(-2))
-        if _CLIENT_CLOSED.search(line.text):
-            return session.close_stream(line.wall_ns, STDIN, CLIENT)
-        return session.close_stream(line.wall_ns, STDOUT, SERVER) if _SERVER_CLOSED.search(line.text) else []
+        if log.are_mixed or not (is_client or _SERVER_CLOSED.search(line.text)):
+            return []
+        if log.closing is None or (line.wall_ns or 0) - log.closed_ns > _REPEATED_NS:  # it says so several times at once
+            opened = [run.session for run in log.runs if run.session is not None and not run.session.is_closed]
+            log.closing = opened[-1] if opened else log.closing
+        log.closed_ns, session = line.wall_ns or 0, log.closing
+        if session is None or (is_client and session.is_closed):  # a client that closes its transport then has not left before
+            return []
+        return session.close_stream(line.wall_ns, *((STDIN, CLIENT) if is_client else (STDOUT, SERVER)))
 
     def _own_line(self, log: _ServerLog, run: _LogRun, line: HeldLine, first: HeldLine | None = None) -> list[SessionRecord]:
         """Take a line of a log whose owner is known: a server's is what it would write to stderr. `first` is the first message."""

@@ -31,7 +31,7 @@ _KINDS: Final = (
     (rb"\x89PNG|\xff\xd8\xff", "a picture, PNG or JPEG", "copy the text, or the file that it shows"),
     (rb"\x7fELF", "a program or a core dump (ELF)", "record the server with mcpspy run"),
 )  # fmt: skip
-_SPREAD: Final = re.compile(rb'^[ \t]*"jsonrpc"[ \t]*:[ \t]*"2\.0"[ \t]*,?[ \t\r]*$', re.MULTILINE)
+_SPREAD: Final = re.compile(rb"""^[ \t]*"?jsonrpc"?[ \t]*:[ \t]*["']2\.0["'][ \t]*,?[ \t\r]*$""", re.MULTILINE)
 
 
 def unreadable(head: bytes) -> str:
@@ -41,5 +41,7 @@ def unreadable(head: bytes) -> str:
         if re.match(pattern, begin):
             return f"this is {title}, which mcpspy does not read; {instead}"
     if _SPREAD.search(head):
-        return "its JSON-RPC messages are spread over several lines; write each on one line: jq -c . FILE | mcpspy show -"
+        return (
+            "its JSON-RPC messages are spread over several lines; write each on one line, as JSON: jq -c . FILE | mcpspy show -"
+        )
     return ""

@@ -15,7 +15,7 @@ from mcpspy import Exchange, transcribe
 from mcpspy.imports.formats import recognized
 from mcpspy.imports.logs import LogImporter
 from mcpspy.imports.source import Source
-from mcpspy.records import CLIENT, Frame, Gap, Header, Note, Open, Record
+from mcpspy.records import CLIENT, Close, Frame, Gap, Header, Note, Open, Record
 
 _NAMED = '{"name":"x","version":"1"}'
 INIT = '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","clientInfo":NAMED}}'.replace(
@@ -103,6 +103,14 @@ def quoted(text: str) -> str:
     return json.dumps(text)[1:-1]
 
 
+def desktop(*lines: str) -> str:
+    return "\n".join(lines) + "\n"
+
+
+def head(seconds: float, text: str, order: str = "[x] [info]") -> str:
+    return f"{stamp(seconds)} {order} {text}"
+
+
 # Loggers that write a message within a quoted value
 
 
@@ -130,6 +138,9 @@ LOGGERS: dict[str, Callable[[str, str, str], str]] = {
     "structlog": lambda at, word, message: f"{at} [debug    ] {word} message    data={message!r} size={len(message)}",
     "structlog, logfmt": lambda at, word, message: f'timestamp={at} level=debug event={word} data="{quoted(message)}"',
     "bytes of Python": lambda at, word, message: f"{at} DEBUG {word} {message.encode()!r}",
+    "bytes of Python, an event": lambda at, word, message: (
+        f"{at} {word} chunk: {b'event: message' + bytes([13, 10]) + b'data: ' + message.encode()!r}"
+    ),
     "a dict of Python": lambda at, word, message: f"{at} DEBUG {word} {json.loads(message)!r}",
     "a member": lambda at, word, message: f'{{"time":"{at}","msg":"{word}","message":{message}}}',
     "tracing": lambda at, word, message: f'{at} DEBUG mcp::io: {word} line="{quoted(message)}" peer=3',
@@ -254,6 +265,37 @@ def test_a_server_of_claude_desktop_that_never_answers_is_blamed() -> None:
     assert "unanswered-request" in rules(records)
 
 
+LEFT = "Client transport closed"
+GONE = "Server transport closed"
+UNEXPECTED = "Server transport closed unexpectedly, this is likely due to the process exiting early."
+ENDS = {
+    "crashed": ((GONE, LEFT, UNEXPECTED, LEFT), "The server never answered initialize"),
+    "crashed, unexpectedly first": ((UNEXPECTED, LEFT), "The server never answered initialize"),
+    "crashed, with what it wrote": (("!TypeError: x", GONE, LEFT, UNEXPECTED), "TypeError: x"),
+    "the client left": ((LEFT, GONE, LEFT), "The client left"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_who_ended_first_in_a_log_of_claude_desktop_is_told(case: str) -> None:
+    ends, words = ENDS[case]
+    lines = [end[1:] if end.startswith("!") else head(1.1, end) for end in ends]
+    (records,) = read(desktop(head(0, "Initializing server..."), head(1, f"Message from client: {INIT}"), *lines))
+    (finding,) = [finding for finding in transcribe(records).findings if finding.rule == "unanswered-request"]
+    assert words in finding.what
+    assert "written nothing" not in finding.what  # mcp.log has no stderr
+
+
+def test_two_starts_at_once_that_both_crash_both_end() -> None:
+    crash = (GONE, LEFT, UNEXPECTED, LEFT)
+    starts = [head(0, "Initializing server..."), head(0.1, f"Message from client: {INIT}")] * 2
+    first, second = read(desktop(*starts, *[head(4, end) for end in crash], "Error: no", *[head(6, end) for end in crash]))
+    for records, seconds in ((first, 6), (second, 4)):
+        (end,) = [record for record in records if isinstance(record, Close)]
+        assert (end.by, round(end.at_ns / 1e9 + 0.1)) == ("server", seconds)
+        assert "unanswered-request" in rules(records)
+
+
 # Cut lines
 
 LONG = '{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"search","description":"Search the'
@@ -288,14 +330,6 @@ def test_a_call_after_the_cut_line_that_has_no_answer_is_unanswered() -> None:
 
 
 # Clocks
-
-
-def desktop(*lines: str) -> str:
-    return "\n".join(lines) + "\n"
-
-
-def head(seconds: float, text: str, order: str = "[x] [info]") -> str:
-    return f"{stamp(seconds)} {order} {text}"
 
 
 BANNERS = [

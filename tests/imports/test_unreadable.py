@@ -58,6 +58,7 @@ FILES: dict[str, tuple[bytes, str, str]] = {
     "pretty": (PRETTY.encode(), "over several lines", "jq -c"),
     "a pretty list": (f"[\n{PRETTY},\n{PRETTY}]\n".encode(), "over several lines", "jq -c"),
     "pretty in a log": (f"2025-06-10 08:00:00 received:\n{PRETTY}".encode(), "over several lines", "jq -c"),
+    "objects of node": (b"received {\n  jsonrpc: '2.0',\n  id: 1,\n  method: 'tools/list'\n}\n", "over several lines", "as JSON"),
     "etl": (b"GMBU" + b"\x02\0\0\0", "", ""),
     "snoop": (b"snoop\0\0\0\0\0\0\2", "snoop", "pcapng"),
     "nothing known": (b"hello\nworld\n", "", ""),

@@ -9,6 +9,7 @@ from typing import Final
 
 from ...lazy_pattern import lazy_pattern
 from ...records import CLIENT, OTHER_SIDE, SERVER, Side
+from ..absent_facts import imported_facts
 from ..http.transaction import is_same
 from ..log_lines import error_line, unwrapped
 from ..model import Exchange, Kind, Log, UnpairedMessage
@@ -99,11 +100,16 @@ def awaited(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Exchange 
 
 
 def written_words(facts: CaptureFacts, until_ns: int) -> str:
-    """Quote the last line that the server had written by then, on stderr or in the place of a message."""
+    """Quote the last line that the server had written by then, on stderr or in the place of a message.
+
+    An imported file may not have its stderr, and proves nothing without it.
+    """
     if facts.written is None:
         facts.written = list(_written(facts))
     at = bisect_right(facts.written, until_ns, key=itemgetter(0))
-    return f" The last line that it had written: {quoted(facts.written[at - 1][1])}" if at else " It had written nothing."
+    if at:
+        return f" The last line that it had written: {quoted(facts.written[at - 1][1])}"
+    return "" if imported_facts(facts.capture.header) else " It had written nothing."
 
 
 def _written(facts: CaptureFacts) -> Iterator[tuple[int, bytes]]:
