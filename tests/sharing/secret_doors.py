@@ -315,8 +315,18 @@ def check() -> Iterator[Outcome]:
     search = CredentialSearch()
     for instance in in_payloads("text"):
         what = f"It wrote “{instance.text}”"
-        about = {"rule": "x", "culprit": "server", "blame": "", "advice": ""}
-        quoted = Finding(severity=Severity.NOTE, capture=0, number=1, row=1, at_ns=1, what=what, **about)
+        quoted = Finding(
+            rule="x",
+            severity=Severity.NOTE,
+            capture=0,
+            number=1,
+            row=1,
+            at_ns=1,
+            what=what,
+            culprit="server",
+            blame="",
+            advice="",
+        )
         (finding,) = search.masked([quoted])
         leaked = [secret for secret in instance.secrets if secret in finding.what]
         is_right = not leaked if instance.secrets else finding.what == quoted.what
