@@ -41,6 +41,9 @@ def transaction_object(transaction: Transaction, capture: CaptureInfo) -> dict[s
         members["notes"] = [_note(note) for note in transaction.notes]
     for name, stream in (("request", transaction.request), ("response", transaction.response)):
         members[f"http_{name}"] = None if stream is None else stream_object(stream)
+    close = transaction.response.close if transaction.response is not None else None
+    if close is not None and transaction.ended_by != close.by:  # the client had left before
+        members["http_response"]["close"] = {"at_ns": transaction.ended_ns, "by": transaction.ended_by, "how": "broken"}
     return members
 
 

@@ -1,10 +1,12 @@
 """Streams that a client left and mcpspy ended later: what happened first stays, by whom and when."""
 
+import json
 from collections.abc import Callable
 from datetime import UTC
 
 import pytest
 
+from mcpspy.views.json.rows import transcript_json
 from mcpspy.views.text.line import plain
 from mcpspy.views.timeline.timeline import timeline
 from tests.transcript.dialogue import tool_call
@@ -110,6 +112,15 @@ def test_a_client_that_left_first_ended_the_stream_when_it_left(name: str) -> No
 def test_whoever_else_ended_a_stream_is_still_named(name: str) -> None:
     play, words = OTHERS[name]
     assert words in shown(play(Traffic()).traffic)
+
+
+def test_json_names_the_client_too() -> None:
+    traffic = Traffic()
+    ended(left(GET(traffic).stream()))
+    transcript = traffic.ends().transcript
+    (row, *_) = json.loads("".join(transcript_json(transcript, transcript.rows, live=False)))["rows"]
+    assert row["http_response"]["close"] == {"at_ns": row["at_ns"] + row["duration_ns"], "by": "client", "how": "broken"}
+    assert row["duration_ns"] < 1_000_000_000
 
 
 def test_a_call_whose_client_left_was_not_ended_by_mcpspy() -> None:
