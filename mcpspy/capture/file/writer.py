@@ -278,7 +278,7 @@ class Writer:
         if not self._plain:
             self._owed, self._gap, self._plain = b"", None, not self._over
         self._took(records, written)
-        if self._plain and not self._max_bytes and not self._spares:
+        if self._plain and not self._max_bytes and not self._spares and not self._harm:
             self._until = sys.maxsize
         at_ns = begun_ns - self._begin_ns
         if self._resume_ns or _clock_ns() > at_ns + self._late_ns:
@@ -328,8 +328,9 @@ class Writer:
             return  # it has been closed
         if is_cut or not facts.st_nlink:
             what = "cut by another program; what it lost is missing" if facts.st_nlink else "removed; a new one is made"
-            self._complain(f"mcpspy: {self._path}, which is being recorded, was {what}")
+            line = f"mcpspy: {self._path}, which is being recorded, was {what}"
             self._harm, self._until = offset + len(tail), 0
+            self._complain(line)
 
     @property
     def file_bytes(self) -> int:
@@ -420,6 +421,8 @@ class Writer:
             self._path = path
             self._complain(f"mcpspy: recording to {path}")
         self._others, self._gaps = self.number - 1 - frames, 1
+        if not os.fstat(self._fd).st_nlink:
+            self._path = ""  # this file system does not count names: no file on it ever looks as if it were there
 
     def _took_long(self, at_ns: int) -> None:
         """Report that a write that began at `at_ns` took long, and pause if that is the rule. End a pause after one that did not."""

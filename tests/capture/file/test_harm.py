@@ -318,3 +318,15 @@ def test_a_cut_at_any_byte_leaves_a_capture_that_can_be_read(seed: int, recordin
     assert isinstance(records[0], Header)
     assert sum(isinstance(record, Frame) and record.data == REQUEST for record in records) >= 2
     assert isinstance(records[-1], End)
+
+
+def test_where_no_names_are_counted_one_new_file_is_made_and_no_more(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fstat = os.fstat
+    monkeypatch.setattr(os, "fstat", lambda fd: os.stat_result((*fstat(fd)[:3], 0, *fstat(fd)[4:])))
+    for _ in range(5):
+        recording.writer.sync()
+        recording.frames(3)
+    recording.end()
+    assert sorted(os.listdir(recording.path.parent)) == ["x-2.mcpspy", "x.mcpspy"]

@@ -165,6 +165,21 @@ def test_a_fifo_that_nobody_empties_makes_a_gap_and_no_delay(tmp_path: Path) -> 
         os.close(reader)
 
 
+def test_a_fifo_that_is_removed_is_written_on_without_a_word(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with Client(puppet("echo", "exit=3"), "--quiet", "--capture", str(fifo)) as client:
+            assert readable(reader, DEADLINE_S)
+            fifo.unlink()
+            assert_traffic_passes(client)
+            assert client.rest(client.stderr) == b""
+        assert os.read(reader, 1 << 20).count(b'"kind":"end"') == 1
+    finally:
+        os.close(reader)
+
+
 # The file, while others harm it, and a disk that is slow
 
 
