@@ -5,6 +5,7 @@ No clock is read, and chance is given in: with the same seed and the same traffi
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final, Protocol
@@ -12,8 +13,10 @@ from typing import Final, Protocol
 from ..records import CLIENT, OTHER_SIDE, SERVER, Frame, Intercept, Note, Record, Side
 from ..transcript.decoder import message_of
 from ..transcript.filter.filter import MessageMatcher
+from ..transcript.filter.grammar import Filter
+from ..transcript.filter.row_classes import possible
 from ..transcript.mcp.fields import PARTIAL
-from ..transcript.mcp.methods import PROGRESS
+from ..transcript.mcp.methods import PROGRESS, TARGETS
 from ..transcript.message import CALL_OF_MCPSPY, NOT_REORDERED, NOTIFICATION, REQUEST, TO_MCPSPY, Kind, Message
 from ..transcript.model import CaptureInfo, Exchange
 from ..wire.edits import has_value
@@ -100,10 +103,11 @@ class Decision:
 class _RuleInForce:
     """An intercept with its counts and its chance. `is_noted` is set once it was said that it changed nothing."""
 
-    __slots__ = ("_chance", "_matcher", "_matches", "_times", "is_noted", "rule")
+    __slots__ = ("_capture", "_chance", "_matcher", "_matches", "_times", "is_noted", "rule")
 
     def __init__(self, rule: InterceptRule, capture: CaptureInfo, chance: Chance) -> None:
         self.rule = rule
+        self._capture = capture
         self._matcher = MessageMatcher(rule.chosen, capture)
         self._chance = chance
         self._matches = self._times = 0
@@ -127,6 +131,18 @@ class _RuleInForce:
             return False
         self._times += not isinstance(self.rule.action, Reorder | SetValue | RemoveValue)
         return True
+
+    def may_act(self, message: Message, request: Message | None, known: frozenset[str], scope: Hashable) -> bool:
+        """Return whether it may act on a message of which only facts with the `known` keys are known."""
+        limits, is_answer = self.rule.limits, message.kind in _ANSWERS
+        if limits.most and self._times >= limits.most:
+            return False
+        if (request is not None or is_answer) and not _can_act(self.rule.action, message, scope):
+            return False
+        if self.rule.scope == ("requests" if is_answer else "answers" if request is not None else ""):
+            return False
+        chosen = Filter(possible(self.rule.chosen.node, keys=known))
+        return MessageMatcher(chosen, self._capture).matches(message, None if request is None else Exchange(0, request))
 
     def count(self) -> None:
         """Count that it has changed the order of two answers, or a message."""
@@ -222,10 +238,9 @@ class Intercepts:
         Within a `scope` ids are not used again: over HTTP that is a session, whose id is the scope, as bytes. `is_answered_apart`
         says that the answer to a second copy of this message would not come here.
         """
-        pieces = cut(payload)
-        if len(pieces) != 1 or pieces[0].batch or pieces[0].kind == "malformed":
+        message = self._message(sender, payload, at_ns)
+        if message is None:
             return Decision(payload)
-        message = message_of(self._capture, sender, Frame(0, at_ns, at_ns, payload), pieces[0])
         if self.calls and sender == SERVER and self._is_for_us(message):
             return self._kept(payload, message)
         exchange, key = self._exchanges_in(scope).feed(message)
@@ -291,14 +306,45 @@ class Intercepts:
 
     def hand_over(self, payload: bytes, at_ns: int) -> bool:
         """Hand a message of the server to the call of mcpspy's own that it is about; return whether there is such a call."""
-        pieces = cut(payload)
-        if len(pieces) != 1 or pieces[0].batch or pieces[0].kind == "malformed":
-            return False
-        message = message_of(self._capture, SERVER, Frame(0, at_ns, at_ns, payload), pieces[0])
-        if not self._is_for_us(message):
+        message = self._message(SERVER, payload, at_ns)
+        if message is None or not self._is_for_us(message):
             return False
         self._kept(payload, message)
         return True
+
+    def may_act(self, sender: Side, method: str | None, target: str | None, scope: Hashable = None) -> bool:
+        """Return whether an intercept may act on a request of which only the head has come, or on the answer to it.
+
+        `method` and `target` are the request's, as the head names them; None if it does not.
+        """
+        if scope in self._expired or self._doubled or self._swaps:
+            return True
+        known, is_named = {"sender"}, method is not None and not method.startswith("notifications/")
+        if is_named:
+            known |= {"method", "dir", *(["kind"] if sender == CLIENT else [])}
+        if is_named and (target is not None or method not in TARGETS):
+            known |= {"tool", "prompt", "resource", "target"}
+        params = {TARGETS.get(method or "", "name"): target}
+        request = self._message(
+            CLIENT, json.dumps({"jsonrpc": "2.0", "id": 0, "method": method or "", "params": params}).encode(), 0
+        )
+        message = request if sender == CLIENT else self._message(SERVER, b'{"jsonrpc":"2.0","id":0,"result":{}}', 0)
+        assert message is not None
+        about = request if is_named else None
+        return any(in_force.may_act(message, about, frozenset(known), scope) for in_force in self._rules)
+
+    def observe(self, payload: bytes, at_ns: int, scope: Hashable) -> None:
+        """Remember a message of the client that passes, for the answer to it."""
+        message = self._message(CLIENT, payload, at_ns)
+        if message is not None:
+            self._exchanges_in(scope).feed(message)
+
+    def _message(self, sender: Side, payload: bytes, at_ns: int) -> Message | None:
+        """Read a payload; None for a batch, and for what is no message."""
+        pieces = cut(payload)
+        if len(pieces) != 1 or pieces[0].batch or pieces[0].kind == "malformed":
+            return None
+        return message_of(self._capture, sender, Frame(0, at_ns, at_ns, payload), pieces[0])
 
     def forget(self, scope: Hashable) -> None:
         """Forget the exchanges of a scope that is over."""

@@ -12,7 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...records import CLIENT, MCPSPY, SERVER, Frame, Note, Open
+from ...transcript.http.head import decoded_value
 from ...wire.http_body import Body, BodyEnd
+from ...wire.http_fields import first_value
 from ...wire.http_head import RequestHead
 from ...wire.sse import parse
 from ..upstream.headers import MARK, MirroredArguments, with_mirrored
@@ -21,18 +23,12 @@ from .connection_pair import MAX_PIPELINED, ConnectionPair
 from .intercepting_responses import InterceptingRelay
 from .own_post import post_copy
 from .recorder import StreamRecorder
-from .taken_messages import (
-    CONTINUE,
-    TakenMessage,
-    carries_message,
-    is_endpoint,
-    own_response,
-)
+from .taken_messages import CONTINUE, TakenMessage, carries_message, is_endpoint, own_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from ...records import Record
+    from ...records import Record, Side
     from ...wire.http import Piece
     from ..waiting_messages import Decider, HeldMessage, MessageDecision
     from .reactor import Timer
@@ -43,29 +39,17 @@ if TYPE_CHECKING:
 class _PairState:
     """The state that a pair has because of intercepts.
 
-    `pieces` of requests wait for their turn. `taken` is a request that is being collected; `to_server` has the one that was, if it
-    waits, and `decision` what was decided about it; `decided` is what was decided about the read that is being taken. `is_unsent`
-    says that the upstream does not know of the current request. `copy` sends that a second time. `mirrored` are the arguments that
-    are repeated in header fields, as lists of tools mark them; all pairs share them. `lost` is set when the upstream has gone while
-    something waits for the client.
+    `pieces` of requests wait for their turn. `taken` is a request that is being collected, `observed` one that passes meanwhile;
+    `to_server` has the one that was collected, if it waits, and `decision` what was decided about it; `decided` is what was decided
+    about the read that is being taken. `is_unsent` says that the upstream does not know of the current request. `copy` sends that a
+    second time. `mirrored` are the arguments that are repeated in header fields, as lists of tools mark them; all pairs share them.
+    `lost` is set when the upstream has gone while something waits for the client.
     """
 
     __slots__ = (
-        "copy",
-        "decided",
-        "decider",
-        "decision",
-        "is_ending",
-        "is_unsent",
-        "lost",
-        "mirrored",
-        "pieces",
-        "sent",
-        "taken",
-        "tap",
-        "timer",
-        "to_server",
-    )
+        "copy", "decided", "decider", "decision", "is_ending", "is_unsent", "lost", "mirrored", "observed", "pieces", "sent",
+        "taken", "tap", "timer", "to_server",
+    )  # fmt: skip
 
     def __init__(self, tap: HttpTap, decider: Decider, mirrored: MirroredArguments) -> None:
         self.tap = tap
@@ -73,6 +57,7 @@ class _PairState:
         self.decider = decider
         self.pieces: deque[Piece] = deque()
         self.taken: TakenMessage | None = None
+        self.observed: TakenMessage | None = None
         self.to_server = WaitingMessages()
         self.decision: MessageDecision | None = None
         self.copy: Callable[[], object] | None = None
@@ -103,7 +88,8 @@ class InterceptingPair(ConnectionPair):
         """Begin to ask what to do with messages."""
         self.hands = _PairState(tap, decider, mirrored)
         decider.sink = tap.sink
-        self._responses = InterceptingRelay(self._responses, self._decide_answer, self._do)
+        may_act = partial(self._may_act, SERVER)
+        self._responses = InterceptingRelay(self._responses, self._decide_answer, may_act, self._learn, self._do)
         self._is_between_events = False
         self._rebind()
 
@@ -187,6 +173,8 @@ class InterceptingPair(ConnectionPair):
 
     def _take_request_piece(self, piece: Piece, now_ns: int, records: list[Record], out: list[bytes]) -> None:
         state, sending = self.hands, self._sending
+        if state.observed is not None and sending is not None:
+            self._observe(state.observed, piece, now_ns, sending)
         if state.taken is None or sending is None or self._refusal is not None:
             super()._take_request_piece(piece, now_ns, records, out)
         elif isinstance(piece, Body):
@@ -214,12 +202,37 @@ class InterceptingPair(ConnectionPair):
             records += own
             out += heads
             return
+        assert self._sending is not None
+        if not self._may_act(CLIENT, self._sending):
+            records += own
+            out += heads
+            if self._may_act(SERVER, self._sending):
+                self.hands.observed = TakenMessage(opening, [], heads[0])
+            return
         self._responses.messages.begin_response()  # which is not to be expected before the request is sent
         state = self.hands
         state.is_unsent = True
         state.taken = TakenMessage(opening, own, heads[0])
         if b"\r\nexpect:" in head.lowered:
             self._invite(state.taken, now_ns, records)
+
+    def _may_act(self, sender: Side, transaction: ProxiedTransaction) -> bool:
+        """Return whether an intercept may act on a request, or on the answer to it, as far as the head of the request tells."""
+        head = transaction.plan.forwarded
+        raw = [first_value(head, head.lower(), name) for name in (b"mcp-method", b"mcp-name")]
+        method, name = (None if value is None else decoded_value(value.decode("utf-8", "replace")) for value in raw)
+        is_decided = self.hands.decided is not None  # it came whole
+        return is_decided or self.hands.decider.may_act(sender, method, name, self._scope_of(transaction))
+
+    def _observe(self, observed: TakenMessage, piece: Piece, now_ns: int, transaction: ProxiedTransaction) -> None:
+        """Read along in a request that passes, because an intercept may act on the answer to it."""
+        self.hands.observed = None
+        if isinstance(piece, Body):
+            observed.feed(piece)
+            self.hands.observed = observed if observed.size <= MAX_MESSAGE_BYTES else None
+        elif isinstance(piece, BodyEnd):
+            observed.end(piece)
+            self.hands.decider.observe(observed.content, now_ns, self._scope_of(transaction))
 
     def _invite(self, taken: TakenMessage, now_ns: int, records: list[Record]) -> None:
         """Tell a client to go on that waits for leave to send a body: the upstream does not know of the request yet."""
@@ -463,9 +476,13 @@ class InterceptingPair(ConnectionPair):
         decision, self.hands.decided = self.hands.decided, None
         if decision is not None:
             return decision
+        self._learn(payload)
+        return self.hands.decider.decide(SERVER, payload, at_ns, self._scope_of(transaction))
+
+    def _learn(self, payload: bytes) -> None:
+        """Learn from a list of tools which arguments are repeated in header fields."""
         if MARK in payload:
             self.hands.mirrored.learn(payload)
-        return self.hands.decider.decide(SERVER, payload, at_ns, self._scope_of(transaction))
 
     def on_server_lost(self, error: Exception | None) -> None:
         state, now_ns = self.hands, self._tap.now_ns()

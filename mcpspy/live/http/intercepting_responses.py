@@ -1,6 +1,6 @@
 """Responses of the upstream with intercepts: bodies and events are taken whole, and it is decided what the client gets instead.
 
-    JSON body    kept until it is whole, then sent: as it came, or with a new length
+    JSON body    if an intercept may act on it, kept until it is whole, then sent: as it came, or with a new length
     events       sent one by one, each in a chunk of its own where the response has chunks; half an event waits for its end
     all else     as `ResponseRelay` does it: pages, metadata, compressed events, interim responses
 
@@ -76,12 +76,34 @@ class InterceptingRelay(ResponseRelay):
     the end of a response waits for them.
     """
 
-    __slots__ = ("_decide", "_end", "_events", "_latest", "_taken", "_then", "is_dead", "waiting_messages")
+    __slots__ = (
+        "_decide",
+        "_end",
+        "_events",
+        "_latest",
+        "_learn",
+        "_may_act",
+        "_observed",
+        "_taken",
+        "_then",
+        "is_dead",
+        "waiting_messages",
+    )
 
-    def __init__(self, relay: ResponseRelay, decide: Decide, then: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        relay: ResponseRelay,
+        decide: Decide,
+        may_act: Callable[[ProxiedTransaction], bool],
+        learn: Callable[[bytes], None],
+        then: Callable[[str], None],
+    ) -> None:
         for name in ResponseRelay.__slots__:
             setattr(self, name, getattr(relay, name))
         self._decide = decide
+        self._may_act = may_act
+        self._learn = learn
+        self._observed: TakenMessage | None = None
         self._then = then
         self._taken: TakenMessage | None = None
         self._events: _EventStream | None = None
@@ -169,9 +191,11 @@ class InterceptingRelay(ResponseRelay):
         if response is not None and isinstance(opening, Open) and not head.is_interim:
             if response.framing == SseEvents.name:
                 self._begin_events(head, opening, heads)
-            elif answers_message(head, method):
+            elif answers_message(head, method) and self._may_act(self.waiting[0]):
                 self._taken = TakenMessage(opening, own, heads[0])
                 return
+            elif answers_message(head, method):
+                self._observed = TakenMessage(opening, [], heads[0])
             elif b"event-stream" in (head.value(b"content-type") or b""):
                 own.append(self._passes(now_ns, "compressed events pass without intercepts"))
         records += own
@@ -188,6 +212,9 @@ class InterceptingRelay(ResponseRelay):
 
     def _on_body(self, body: Body, now_ns: int, records: list[Record], out: list[bytes]) -> None:
         taken, events, response = self._taken, self._events, self.current
+        if self._observed is not None:
+            self._observed.feed(body)
+            self._observed = self._observed if self._observed.size <= MAX_MESSAGE_BYTES else None
         if taken is not None and response is not None:
             taken.feed(body)
             taken.records += response.feed(body, now_ns)
@@ -206,6 +233,10 @@ class InterceptingRelay(ResponseRelay):
         self, end: BodyEnd, now_ns: int, records: list[Record], out: list[bytes], *, by: str = SERVER, how: str = "eof"
     ) -> None:
         taken, events = self._taken, self._events
+        if self._observed is not None:
+            self._observed.end(end)
+            self._learn(self._observed.content)
+            self._observed = None
         if taken is None and self.waiting_messages.held:
             self._end = end  # and its record comes after theirs
             return

@@ -78,16 +78,16 @@ def _carrier(transaction: Transaction | None) -> tuple[Hashable, ...] | None:
     return transaction.status, transaction.method, transaction.target, scope.kind.value, scope.session, scope.stream
 
 
-def possible(node: Node, *, is_wanted: bool = True) -> Node:
-    """Return a tree that matches all that `node` matches, and more, with terms of `CLASS_KEYS` alone."""
+def possible(node: Node, *, is_wanted: bool = True, keys: frozenset[str] = CLASS_KEYS) -> Node:
+    """Return a tree that matches all that `node` matches, and more, with terms of these keys alone."""
     match node:
         case Not(part=part):
-            return Not(part=possible(part, is_wanted=not is_wanted))
+            return Not(part=possible(part, is_wanted=not is_wanted, keys=keys))
         case AllOf(parts=parts):
-            return AllOf(parts=tuple(possible(part, is_wanted=is_wanted) for part in parts))
+            return AllOf(parts=tuple(possible(part, is_wanted=is_wanted, keys=keys) for part in parts))
         case AnyOf(parts=parts):
-            return AnyOf(parts=tuple(possible(part, is_wanted=is_wanted) for part in parts))
-        case Term(key=key) if key in CLASS_KEYS:
+            return AnyOf(parts=tuple(possible(part, is_wanted=is_wanted, keys=keys) for part in parts))
+        case Term(key=key) if key in keys:
             return node
         case Term(key="task") if is_wanted:
             return _ANY_TASK
