@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 ENDPOINT: Final = "endpoint"
 KEEP_ALIVE: Final = "ping"
 """The type of events that some servers send in place of comments."""
-RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
-"""The path at which a server publishes the name of the resource that it is (RFC 9728)."""
+METADATA: Final = ("/.well-known/oauth-", "/.well-known/openid-configuration")
+"""Paths at which a server publishes the name of the resource (RFC 9728) and of the issuer that it is (RFC 8414)."""
 _HTTP_OK: Final = 200
 _SWITCHING_PROTOCOLS: Final = 101
 RESPONSE_REFUSED: Final = "response-refused"
@@ -73,7 +73,7 @@ class _OpenStream:
         self.stream = stream
         self.opened = opened
         self.decoder = decoder
-        self.is_metadata = stream.opened.sender == SERVER and opened.transaction.target.startswith(RESOURCE_METADATA)
+        self.is_metadata = stream.opened.sender == SERVER and any(name in opened.transaction.target for name in METADATA)
         self.broken: UnpairedMessage | None = None
         """The last message that could not be read; if the stream breaks off, it was cut short."""
 
@@ -492,11 +492,22 @@ class TransactionAssembler:
             self._add_anomaly(opened, unit, "shared-endpoint", announced.uri.encode("utf-8", "replace"))
 
     def _check_resource(self, opened: OpenTransaction, unit: Unit) -> None:
-        """Check the resource that a server's metadata names: clients accept only the one that they asked."""
-        value = members(unit.frame.data).get("resource")
-        resource = "" if value is None else string(value) or ""
-        if resource and origin(resource) != origin(self._scopes.url):
+        """Check the resource and the issuer that metadata names: clients accept only the one that they asked."""
+        transaction, server = opened.transaction, origin(self._scopes.url)
+        request, response = transaction.request, transaction.response
+        encoding = "" if response is None else response.head.get("content-encoding")
+        document = members(readable(unit.frame.data, encoding))
+        resource = string(document.get("resource", b"")) or ""
+        if resource and origin(resource) != server:
             self._add_anomaly(opened, unit, "foreign-resource", resource.encode("utf-8", "replace"))
+        is_rewritten = (
+            unit.frame.forwarded is not None or request is None or (request.opened.forwarded is None and not encoding)
+        )
+        if is_rewritten or origin(f"http://{request.head.get('host')}") == server:
+            return
+        for name in (resource, string(document.get("issuer", b"")) or ""):
+            if name and origin(name) == server:
+                self._add_anomaly(opened, unit, "unrewritten-address", name.encode("utf-8", "replace"))
 
     def _add_anomaly(self, opened: OpenTransaction, unit: Unit, name: str, data: bytes) -> None:
         frame, transaction = unit.frame, opened.transaction

@@ -5,11 +5,14 @@ with one text passes as it is.
 """
 
 import gzip
+import json
+import zlib
 from pathlib import Path
 
 import pytest
 
 from mcpspy.records import Frame
+from tests.cli.terminal import run
 from tests.live.http.ends import EVENTS, Proxy, Upstream, asked, between, chunk
 from tests.live.http.test_rewriting import TYPED, named, opened
 
@@ -265,9 +268,36 @@ def test_only_the_address_that_the_endpoint_event_announces_is_rewritten(sent: b
         assert proxy.body("response") == before
 
 
-def test_metadata_that_is_compressed_all_the_same_passes_as_it_came(tmp_path: Path) -> None:
+LARGE = b'{"x":"' + b"x" * (1 << 20) + b'",'
+LEFT = [
+    (METADATA, RESOURCES[0][0], "gzip"),
+    (METADATA + b"/mcp", RESOURCES[1][0], "deflate"),
+    (AS_METADATA, ISSUER_DOCUMENTS[0][0], "gzip"),
+    (b"/.well-known/openid-configuration", ISSUER_DOCUMENTS[1][0], "gzip"),
+    (METADATA, LARGE + RESOURCES[0][0][1:], ""),
+]
+ALL_WELL = [
+    (METADATA, RESOURCES[0][0], ""),
+    (AS_METADATA, ISSUER_DOCUMENTS[2][0], ""),
+    (AS_METADATA, b'{"issuer":"https://login.example"}', "gzip"),
+    (METADATA, b'{"x":"SERVER"}', "gzip"),
+    (b"/mcp", RESOURCES[0][0], "gzip"),
+    (METADATA, LARGE[:-1] + b"}", ""),
+]
+
+
+@pytest.mark.grid(5)
+@pytest.mark.parametrize(("target", "document", "coding", "rules"), [
+    *((*row, ["unrewritten-address"]) for row in LEFT), *((*row, []) for row in ALL_WELL),
+])  # fmt: skip
+def test_an_address_that_had_to_stay_passes_as_it_came_and_is_mcpspys_fault(
+    target: bytes, document: bytes, coding: str, rules: list[str], tmp_path: Path
+) -> None:
     with between(tmp_path / "x.mcpspy") as (upstream, proxy):
-        body = gzip.compress(spelled(RESOURCES[0][0], upstream, proxy))
-        head, got = answering(upstream, proxy, METADATA, body, b"Content-Encoding: gzip")
-        assert got == body
-        assert b"gzip" in head
+        plain = spelled(document, upstream, proxy)
+        body = {"gzip": gzip.compress, "deflate": zlib.compress, "": bytes}[coding](plain)
+        fields = (b"Content-Encoding: " + coding.encode(),) if coding else ()
+        got = answering(upstream, proxy, target, body, *fields)[1]
+        assert not rules or got == body
+    findings = json.loads(run("check", "--json", str(tmp_path / "x.mcpspy")).stdout)["findings"]
+    assert [(finding["rule"], finding["culprit"]) for finding in findings] == [(rule, "mcpspy") for rule in rules]

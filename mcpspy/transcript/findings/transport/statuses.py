@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from ....records import SERVER
+from ....records import MCPSPY, SERVER
 from ...http.head import LAST_EVENT_ID, SESSION
 from ...http.transaction import UNREAD, Anomaly, ScopeKind, Stream, Transaction, unusual, with_head
 from ...model import HTTP_ERRORS, Exchange, Kind
@@ -135,6 +135,29 @@ FOREIGN_RESOURCE: Final = transport_rule(
     advice="Tell the server its public URL, or give mcpspy the URL in the metadata; localhost and 127.0.0.1 differ.",
 )
 
+UNREWRITTEN_ADDRESS: Final = transport_rule(
+    name="unrewritten-address",
+    title="Address of the server left unrewritten",
+    severity=Severity.ERROR,
+    what=(
+        "Metadata for a login names the server, and reached the client as it came: compressed although mcpspy asked for it plain, or "
+        "larger than 1 MiB."
+    ),
+    why="The client knows the server by mcpspy's address: it refuses the metadata, and the login ends there.",
+    blame="mcpspy: it could not write its own address into the document.",
+    example=(
+        "→ GET /.well-known/oauth-protected-resource/mcp\n← 200 OK\n  Content-Type: application/json\n  Content-Encoding: gzip\n"
+        "  \\x1f\\x8b\\x08\\x00\\x00\\x00\\x00\\x00\\x02\\x03\\xab\\x56\\x2a\\x4a\\x2d\\xce\\x2f\\x2d\\x4a\\x4e\\x55\\xb2"
+        "\\x52\\xca\\x28\\x29\\x29\\xb0\\xd2\\xd7\\x37\\x34\\x32\\xd7\\x33\\x00\\x42\\x43\\x2b\\x63\\x03\\x03\\x43\\xfd"
+        "\\xdc\\xe4\\x02\\xa5\\x5a\\x00\\x9e\\x81\\x85\\xba\\x28\\x00\\x00\\x00"
+    ),
+    clean=(
+        "→ GET /.well-known/oauth-protected-resource/mcp\n← 200 OK\n  Content-Type: application/json\n"
+        '  {"resource":"http://127.0.0.1:3001/mcp"}'
+    ),
+    advice="Give mcpspy a token, which needs no login: --header 'Authorization: Bearer …'. Or serve the metadata uncompressed.",
+)
+
 AMBIGUOUS_STREAM: Final = transport_rule(
     name="ambiguous-stream",
     title="Streams cannot be told apart",
@@ -185,7 +208,7 @@ DPOP_PROOF: Final = transport_rule(
 
 RULES: Final = (
     UPSTREAM_FAILED, REQUEST_REFUSED, UNREADABLE_RESPONSE, STATUS_CONTRADICTS, FOREIGN_ENDPOINT, ENDPOINT_USER,
-    ENDPOINT_DIALECT, MISSING_ENDPOINT, FOREIGN_RESOURCE, AMBIGUOUS_STREAM, DONE_EVENT, DPOP_PROOF,
+    ENDPOINT_DIALECT, MISSING_ENDPOINT, FOREIGN_RESOURCE, UNREWRITTEN_ADDRESS, AMBIGUOUS_STREAM, DONE_EVENT, DPOP_PROOF,
 )  # fmt: skip
 
 
@@ -200,6 +223,7 @@ _ANOMALIES: Final = {
     "endpoint-user": (ENDPOINT_USER, "The stream of {target} announces an endpoint with a user before {data}."),
     "endpoint-dialect": (ENDPOINT_DIALECT, "The stream of {target} announces its endpoint as JSON: {data}"),
     "foreign-resource": (FOREIGN_RESOURCE, "The server's metadata names a resource at another origin: {data}"),
+    "unrewritten-address": (UNREWRITTEN_ADDRESS, "The metadata at {target} names the server to a client of mcpspy: {data}"),
     "no-endpoint": (MISSING_ENDPOINT, "The stream of {target} announces no endpoint, and answers what is POSTed to {data}."),
     "shared-endpoint": (AMBIGUOUS_STREAM, "Two open streams announced the same endpoint: {data}"),
     "ambiguous-resume": (AMBIGUOUS_STREAM, "A stream was resumed after the event {data}, the last one of several streams."),
@@ -259,6 +283,8 @@ def _anomaly(facts: CaptureFacts, transaction: Transaction, anomaly: Anomaly) ->
         what = template.format(target=transaction.target, data=data)
     else:
         return
+    if rule is UNREWRITTEN_ADDRESS:
+        culprit = MCPSPY
     yield hit(
         rule, at_ns=anomaly.at_ns, capture=facts.capture.index, number=anomaly.number, row=facts.row_of(transaction), what=what,
         culprit=culprit, group=group, blame=blame, advice=advice,
