@@ -1,12 +1,14 @@
-"""The hook of the build that compiles mcpspy/speedups.c, and goes on without it where there is no C compiler.
+"""Two hooks of the build: one compiles mcpspy/speedups.c, the other puts the address of the project into its metadata.
 
-A wheel with it serves every CPython from 3.11 on (abi3), one without it every machine. An editable install gets it in place.
-`MCPSPY_PURE=1` leaves it out.
+A wheel with speedups serves every CPython from 3.11 on (abi3), one without them every machine. An editable install gets them in
+place. Without a C compiler the build goes on without them; `MCPSPY_PURE=1` leaves them out.
+The address is `repository` in pyproject.toml: see docs/release.md.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 SOURCE = "mcpspy/speedups.c"
 TARGET = "mcpspy/speedups.abi3.so"
@@ -54,3 +57,27 @@ def compile_speedups(source: Path, target: Path) -> str:
     except subprocess.CalledProcessError as error:
         return str(error.stderr.decode(errors="replace"))
     return ""
+
+
+class AddressHook(MetadataHookInterface):
+    """The links of the project and of its README, which is shown outside of the repository. Without an address there are none."""
+
+    PLUGIN_NAME = "custom"
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        repository = self.config["repository"].rstrip("/")
+        readme = Path(self.root, "README.md").read_text(encoding="utf-8")
+        here = f"{repository}/blob/v{metadata['version']}" if repository else ""
+        metadata["readme"] = {"content-type": "text/markdown", "text": with_absolute_links(readme, here)}
+        if repository:
+            metadata["urls"] = {
+                "Homepage": repository,
+                "Documentation": f"{here}/docs/README.md",
+                "Changelog": f"{here}/CHANGELOG.md",
+                "Issues": f"{repository}/issues",
+            }
+
+
+def with_absolute_links(markdown: str, folder: str) -> str:
+    """Let relative links begin with `folder`, an URL; if it is empty, keep their words alone."""
+    return re.sub(r"\[([^]]*)\]\((?!\w+:)([^)]*)\)", rf"[\1]({folder}/\2)" if folder else r"\1", markdown)

@@ -4,7 +4,7 @@
 imported on first use (PEP 562), because `mcpspy run` imports this module before it starts a server, and somebody waits for that.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.9.0"
 
 _MODULES = {
     "capture.file.reader": ("read",),

@@ -1,14 +1,19 @@
-"""The packages: what is in them, and that `uvx` and `pipx` run mcpspy from its wheel."""
+"""The packages: what is in them, that pip, `uvx` and `pipx` run mcpspy from its wheel, and the workflows that publish them."""
 
+import email.parser
 import os
+import re
+import shutil
 import subprocess
+import sys
 import tarfile
-import tomllib
 import zipfile
+from email.message import Message
 from pathlib import Path
 
 import pytest
 
+from mcpspy import __version__
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.npm
@@ -44,15 +49,122 @@ def wheel(packages: Path) -> Path:
     return path
 
 
-def version() -> str:
-    """Read the version that the project declares."""
-    return str(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
-
-
 def tracked(*folders: str) -> set[str]:
     """List the files of the project in these folders."""
     names = subprocess.run(["git", "-C", ROOT, "ls-files", *folders], capture_output=True, text=True, check=True).stdout
     return set(names.splitlines())
+
+
+def metadata(wheel: Path) -> Message:
+    """Read the metadata of a wheel; its body is the README as an index shows it."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return email.parser.Parser().parsestr(archive.read(name).decode())
+
+
+def copy_with_address(folder: Path, address: str) -> Path:
+    """Copy the project, and fill in its address."""
+    for name in tracked():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    project = folder / "pyproject.toml"
+    project.write_text(
+        project.read_text(encoding="utf-8").replace('repository = ""', f'repository = "{address}"'), encoding="utf-8"
+    )
+    return folder
+
+
+def step(folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a step of the workflows in a copy of the project, with the Python that has the tools."""
+    command = [str(word) for word in (TOOLS / "python", folder / ".ci" / "steps.py", *words)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=LONG_S, check=False)
+
+
+ADDRESS = "https://git.example.com/ada/mcpspy"
+
+
+def test_without_an_address_the_metadata_has_no_links(wheel: Path) -> None:
+    described = metadata(wheel)
+    assert described["Version"] == __version__
+    assert described.get_all("Project-URL") is None
+    assert not re.findall(r"\]\((?!https?:)", described.get_payload())
+
+
+def test_with_an_address_every_link_begins_with_it(tmp_path: Path) -> None:
+    project = copy_with_address(tmp_path / "project", ADDRESS)
+    done = step(project, "packages", tmp_path / "dist")
+    assert done.returncode == 0, done.stderr
+    (path,) = (tmp_path / "dist").glob("*-py3-none-any.whl")
+    described = metadata(path)
+    urls = dict(url.split(", ") for url in described.get_all("Project-URL", []))
+    assert set(urls) == {"Homepage", "Documentation", "Changelog", "Issues"}
+    readme = described.get_payload()
+    assert f"[an intercept]({ADDRESS}/blob/v{__version__}/docs/intercept.md)" in readme
+    assert all(url.startswith(ADDRESS) for url in [*urls.values(), *re.findall(r"\]\(([^)]*)\)", readme)])
+
+
+def test_the_classifiers_are_the_pythons_and_systems_of_the_workflow(wheel: Path) -> None:
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    pythons = re.findall(r'"(3\.\d+)"', workflow[workflow.index("python: [") :].partition("]")[0])
+    classifiers = metadata(wheel).get_all("Classifier", [])
+    assert {f"Programming Language :: Python :: {python}" for python in [*pythons, "3"]} == {
+        classifier for classifier in classifiers if classifier.startswith("Programming Language")
+    }
+    systems = {"ubuntu": "POSIX :: Linux", "macos": "MacOS", "windows": "Microsoft :: Windows"}
+    assert {
+        f"Operating System :: {classifier}" for system, classifier in systems.items() if f"{system}-latest" in workflow
+    } == {classifier for classifier in classifiers if classifier.startswith("Operating System")}
+
+
+def test_the_workflows_are_valid_and_run_scripts_of_the_project() -> None:
+    paths = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    done = subprocess.run(
+        [TOOLS / "check-jsonschema", "--builtin-schema", "vendor.github-workflows", *paths],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    commands = [command for path in paths for command in re.findall(r"run: (.*)", path.read_text(encoding="utf-8"))]
+    ours = (
+        r"python \.ci/steps\.py (tests|packages|try|releasable)\b.*|python -m pip install .*|python -m mcpspy demo|make lowest"
+    )
+    assert [command for command in commands if not re.fullmatch(ours, command)] == []
+
+
+def test_the_step_that_runs_the_tests_runs_those_it_is_asked_for() -> None:
+    command = [sys.executable, ROOT / ".ci" / "steps.py", "tests", "-p", "no:cacheprovider", "tests/wire/test_lines.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONG_S, check=False)
+    assert done.returncode == 0, done.stdout
+    assert " passed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("address", "tag", "reason"),
+    [
+        ("", f"v{__version__}", "pyproject.toml names no repository"),
+        (ADDRESS, "v0.1.0", f"the tag is v0.1.0, and mcpspy/__init__.py says {__version__}"),
+        (ADDRESS, f"v{__version__}", ""),
+    ],
+)
+def test_what_may_not_be_released_is_refused(address: str, tag: str, reason: str, tmp_path: Path) -> None:
+    project = copy_with_address(tmp_path, address)
+    changes = project / "CHANGELOG.md"
+    changes.write_text(
+        re.sub(
+            r"^## \[.*", f"## [{__version__}] - 2027-01-02", changes.read_text(encoding="utf-8"), count=1, flags=re.MULTILINE
+        ),
+        encoding="utf-8",
+    )
+    done = step(project, "releasable", tag)
+    assert reason in done.stderr
+    assert done.returncode == (1 if reason else 0)
+
+
+def test_pip_installs_mcpspy_from_the_wheel(wheel: Path) -> None:
+    done = step(ROOT, "try", wheel)
+    assert done.returncode == 0, done.stderr
+    assert "8 calls" in done.stdout
 
 
 def test_the_index_would_take_both_packages(packages: Path, tmp_path: Path) -> None:
@@ -86,12 +198,12 @@ def test_the_same_bytes_are_built_again_by_somebody_with_another_umask(packages:
 
 
 def test_uvx_runs_mcpspy_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
-    assert version() in run(TOOLS / "uvx", "--from", wheel, "mcpspy", "--version", home=tmp_path)
+    assert __version__ in run(TOOLS / "uvx", "--from", wheel, "mcpspy", "--version", home=tmp_path)
     assert "8 calls" in run(TOOLS / "uvx", "--from", wheel, "mcpspy", "demo", home=tmp_path)
 
 
 def test_pipx_installs_mcpspy_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
     run(TOOLS / "pipx", "install", wheel, home=tmp_path)
-    assert version() in run(tmp_path / "bin" / "mcpspy", "--version", home=tmp_path)
+    assert __version__ in run(tmp_path / "bin" / "mcpspy", "--version", home=tmp_path)
     for shell in ("bash", "zsh", "fish"):
         assert "mcpspy" in run(tmp_path / "bin" / "mcpspy", "completion", shell, home=tmp_path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import click
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Word(click.ParamType[T]):
+class Word(click.ParamType, Generic[T]):  # type: ignore[type-arg] # it takes an argument from click 8.4 on
     """A value that `read` makes from a word; a shell offers the words in `offered`."""
 
     def __init__(self, name: str, read: Callable[[str], T], offered: Sequence[str] = ()) -> None:

@@ -20,7 +20,8 @@ from ...sharing.excerpt import Excerpt
 from ...views.store.leaks import CaptureLeaks
 from ...views.text.escape import safe_text
 from ...views.text.units import counted
-from ..by_click.types import WhatCommand
+from ..by_click.types import WhatCommand, Word
+from ..capture_options import UsageError
 from ..progress import ReadingProgress, reading
 from ..screen import say
 from ..transcripts import CaptureSelection, header_of, records_of, select_captures, transcript_of
@@ -28,17 +29,11 @@ from .copy import Copier, Original, ShareResult, copier_of, spooled
 from .verify import leaks_of, report, warn
 
 
-class Pattern(click.ParamType[re.Pattern[str]]):
-    """A regular expression."""
-
-    name = "regex"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> re.Pattern[str]:
-        """Compile the expression."""
-        try:
-            return re.compile(str(value))
-        except re.error as error:
-            self.fail(f"{value!r} is not a regular expression: {error}", param, ctx)
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise UsageError(f"{text!r} is not a regular expression: {error}") from None
 
 
 @click.command("share", cls=WhatCommand)
@@ -50,7 +45,7 @@ class Pattern(click.ParamType[re.Pattern[str]]):
     "--value",
     "values",
     metavar="REGEX",
-    type=Pattern(),
+    type=Word("regex", _pattern),
     multiple=True,
     help="Text that matches is secret; if REGEX has a group, only the group.",
 )
@@ -59,7 +54,7 @@ class Pattern(click.ParamType[re.Pattern[str]]):
 @click.option(
     "--keep",
     metavar="REGEX",
-    type=Pattern(),
+    type=Word("regex", _pattern),
     multiple=True,
     help="A value that matches as a whole is not secret.",
 )
