@@ -62,6 +62,11 @@ def metadata(wheel: Path) -> Message:
         return email.parser.Parser().parsestr(archive.read(name).decode())
 
 
+def readme_of(described: Message) -> str:
+    """Return the README that metadata has."""
+    return str(described.get_payload())
+
+
 def copy_with_address(folder: Path, address: str) -> Path:
     """Copy the project, and fill in its address."""
     for name in tracked():
@@ -87,7 +92,7 @@ def test_without_an_address_the_metadata_has_no_links(wheel: Path) -> None:
     described = metadata(wheel)
     assert described["Version"] == __version__
     assert described.get_all("Project-URL") is None
-    assert not re.findall(r"\]\((?!https?:)", described.get_payload())
+    assert not re.findall(r"\]\((?!https?:)", readme_of(described))
 
 
 def test_with_an_address_every_link_begins_with_it(tmp_path: Path) -> None:
@@ -98,7 +103,7 @@ def test_with_an_address_every_link_begins_with_it(tmp_path: Path) -> None:
     described = metadata(path)
     urls = dict(url.split(", ") for url in described.get_all("Project-URL", []))
     assert set(urls) == {"Homepage", "Documentation", "Changelog", "Issues"}
-    readme = described.get_payload()
+    readme = readme_of(described)
     assert f"[an intercept]({ADDRESS}/blob/v{__version__}/docs/intercept.md)" in readme
     assert all(url.startswith(ADDRESS) for url in [*urls.values(), *re.findall(r"\]\(([^)]*)\)", readme)])
 
@@ -119,7 +124,7 @@ def test_the_classifiers_are_the_pythons_and_systems_of_the_workflow(wheel: Path
 def test_the_workflows_are_valid_and_run_scripts_of_the_project() -> None:
     paths = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
     done = subprocess.run(
-        [TOOLS / "check-jsonschema", "--builtin-schema", "vendor.github-workflows", *paths],
+        [str(TOOLS / "check-jsonschema"), "--builtin-schema", "vendor.github-workflows", *map(str, paths)],
         capture_output=True,
         text=True,
         check=False,
@@ -133,7 +138,7 @@ def test_the_workflows_are_valid_and_run_scripts_of_the_project() -> None:
 
 
 def test_the_step_that_runs_the_tests_runs_those_it_is_asked_for() -> None:
-    command = [sys.executable, ROOT / ".ci" / "steps.py", "tests", "-p", "no:cacheprovider", "tests/wire/test_lines.py"]
+    command = [sys.executable, str(ROOT / ".ci" / "steps.py"), "tests", "-p", "no:cacheprovider", "tests/wire/test_lines.py"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONG_S, check=False)
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
