@@ -500,11 +500,10 @@ class TransactionAssembler:
         resource = string(document.get("resource", b"")) or ""
         if resource and origin(resource) != server:
             self._add_anomaly(opened, unit, "foreign-resource", resource.encode("utf-8", "replace"))
-        is_rewritten = (
-            unit.frame.forwarded is not None or request is None or (request.opened.forwarded is None and not encoding)
-        )
-        if is_rewritten or origin(f"http://{request.head.get('host')}") == server:
+        if request is None or unit.frame.forwarded is not None or not (request.opened.forwarded or encoding):
             return
+        if origin(f"http://{request.head.get('host')}") == server:
+            return  # the client knows the server by its own name
         for name in (resource, string(document.get("issuer", b"")) or ""):
             if name and origin(name) == server:
                 self._add_anomaly(opened, unit, "unrewritten-address", name.encode("utf-8", "replace"))
