@@ -141,7 +141,8 @@ def write_through(target: Path, data: bytes, mode: int, *, over: Snapshot | None
             if target.read_bytes() != over.data:
                 raise SetupError(str(over.file), "was not changed: another program wrote to it meanwhile; try again")
         os.replace(beside, target)
-        os.chmod(target, mode)
+        with suppress(OSError):  # a file system without modes
+            os.chmod(target, mode)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise

@@ -11,7 +11,7 @@ import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,7 +19,7 @@ from mcpspy.capture.file.verify import Status, verify
 from mcpspy.records import Intercept, Note
 from tests.live.http.ends import Proxy, Wire, chunk
 from tests.live.http.test_intercepts import JSON, event
-from tests.live.stdio.test_control import Controller, socket_in
+from tests.live.stdio.test_control import ODD_REQUESTS, Controller, socket_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +73,33 @@ def answered(capture: Path, *options: str) -> Iterator[Proxy]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+NO_SESSIONS: list[Any] = [None, [], "x", 7]
+NO_TARGETS: list[Any] = [None, {}, "/mcp", 7]
+NO_FIELDS: list[Any] = [None, [], [[1, 2]], [["a"]], {"a": 1}, "ab"]
+ODD_SESSIONS: list[dict[str, Any]] = [
+    {"do": "send", "payload": call(1).decode(), "session": session, "target": target, "fields": fields}
+    for session in NO_SESSIONS
+    for target in NO_TARGETS
+    for fields in NO_FIELDS
+]
+
+
+def test_no_request_of_a_controller_that_makes_no_sense_costs_a_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCPSPY_HOME", str(tmp_path))
+    with answered(tmp_path / "x.mcpspy") as proxy:
+        controller = Controller(socket_in(tmp_path))
+        for number, request in enumerate([*ODD_REQUESTS, *ODD_SESSIONS]):
+            assert isinstance(controller.raw(json.dumps(request).encode())["ok"], bool), request
+            if not number % 20:
+                wire = proxy.connect()
+                wire.send(proxy.request(body=call(number * 2)))
+                assert wire.take(len(answer_to(call(number * 2)))) == answer_to(call(number * 2))
+        controller.leave()
+        assert proxy.stop() == ""
 
 
 def asked(proxy: Proxy, body: bytes) -> bytes:
