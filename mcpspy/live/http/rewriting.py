@@ -94,7 +94,7 @@ class Rewriting:
         return parameter[0].removesuffix(quoted + '"') + _to_quote.sub(r"\\\g<0>", new) + '"'
 
     def expect_metadata(self, uri: str, referrer: bytes = b"") -> None:
-        """Expect metadata at a URI that a response to `referrer` named, if it is ours or the upstream's."""
+        """Expect metadata at a URI that a response to `referrer` named, if it is the tap's or the upstream's."""
         absolute = urljoin(self.own_origin + referrer.decode("latin-1"), self.endpoint(uri))
         if origin(absolute) == origin(self.own_origin) and len(self.metadata_targets) < MAX_METADATA_TARGETS:
             target = after_origin(absolute).partition("#")[0]
