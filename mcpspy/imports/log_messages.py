@@ -39,7 +39,6 @@ _CUT: Final = re.compile(
 )
 _decoder: Final = json.JSONDecoder()
 
-
 _NEAR_LETTERS: Final = 60
 """Words so far before a message are about it, where it comes after one that is cut."""
 

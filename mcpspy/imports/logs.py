@@ -201,8 +201,10 @@ class LogImporter:
             return []
         if _method(message.value) == "initialize" and session is not None and session.messages:
             log.runs.append(_LogRun(trusts_words=self._is_desktop))
-            if session.is_closed or len(log.runs) > MAX_RUNS:
-                records += self._end(log, log.runs.pop(-2 if session.is_closed else 0))
+            closed = [run for run in log.runs if run.session is not None and run.session.is_closed]
+            for run in closed or log.runs[: max(0, len(log.runs) - MAX_RUNS)]:
+                log.runs.remove(run)
+                records += self._end(log, run)
             run = log.run
         else:
             run = log.run_of(message.value)

@@ -296,6 +296,19 @@ def test_two_starts_at_once_that_both_crash_both_end() -> None:
         assert "unanswered-request" in rules(records)
 
 
+def test_a_session_after_two_that_crashed_is_told_apart() -> None:
+    starts = [head(0, "Initializing server..."), head(0.1, f"Message from client: {INIT}")] * 2
+    crashed = [head(at, end) for at in (4, 6) for end in (GONE, LEFT)]
+    said = (("client", INIT), ("server", HELLO), ("client", READY), ("client", LIST), ("server", TOOLS))
+    later = [
+        head(9, "Initializing server..."),
+        *[head(10 + at, f"Message from {who}: {text}") for at, (who, text) in enumerate(said)],
+    ]
+    sessions = read(desktop(*starts, *crashed, *later))
+    assert [seen(records) for records in sessions] == [WHOLE[:1], WHOLE[:1], WHOLE[:5]]
+    assert not any(gaps(records) for records in sessions)
+
+
 # Cut lines
 
 LONG = '{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"search","description":"Search the'
