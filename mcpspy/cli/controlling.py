@@ -166,7 +166,7 @@ class ControlPoint:
         self._added: dict[int, tuple[str, str, int]] = {}
         self._own = hands.intercepts if isinstance(hands.intercepts, Intercepts) else None
         self._intercepts = self._own or Intercepts((), (), int.from_bytes(os.urandom(4), "big"))
-        self._intercepts.say = self._say
+        self._intercepts.say, self._intercepts.sink = self._say, sink
         self._calls = InjectedCalls(self._intercepts, hands.now_ns)
 
     def connected(self, listener: socket) -> None:

@@ -266,7 +266,7 @@ class Intercepts:
         return decision
 
     def _is_second_answer(self, decision: Decision, scope: Hashable, message: Message) -> bool:
-        """Keep the second answer to a request that was sent twice from its sender; return whether this message is one."""
+        """Withhold the second answer to a request that was sent twice; return whether this message is one."""
         if message.kind is REQUEST and decision.key is not None:
             self._doubled.pop((scope, decision.key), None)  # the id is used again
         if message.kind not in _ANSWERS or message.id is None or message.result_type == PARTIAL:

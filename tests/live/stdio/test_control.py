@@ -359,10 +359,11 @@ def test_an_edited_message_is_json_and_otherwise_as_it_was_edited(home: Path, te
         client.wait()
 
 
-def test_a_controller_is_told_that_its_intercept_changed_nothing(home: Path) -> None:
+@pytest.mark.parametrize("options", [[], ["--reload"]])
+def test_a_controller_is_told_that_its_intercept_changed_nothing(home: Path, options: list[str]) -> None:
     words = ["control", "weather", "--intercept", "tool:search => remove params.x"]
     log = home / "log"
-    with Client(SERVER_COMMAND, "--label", "weather") as client, log.open("wb") as stderr:
+    with Client(SERVER_COMMAND, "--label", "weather", *options) as client, log.open("wb") as stderr:
         socket_in(home)
         with subprocess.Popen([*MCPSPY, *words], stderr=stderr) as control:
             eventually(lambda: b"They stay" in log.read_bytes() or None, "the intercept")
@@ -373,6 +374,7 @@ def test_a_controller_is_told_that_its_intercept_changed_nothing(home: Path) -> 
             client.close(client.stdin)
             client.wait()
             assert control.wait(DEADLINE_S) == 0
+        assert [record.topic for record in client.records() if isinstance(record, Note)].count("not-intercepted") == 1
 
 
 def test_an_answer_is_held_and_an_intercept_of_run_holds_too(home: Path) -> None:
