@@ -70,7 +70,7 @@ def value_start(option: bytes, value: bytes, program: bytes) -> int:
     """
     if option in _BY_LOOKS:
         return -1 if _is_setting.fullmatch(value) else 0
-    if looks_secret(option.decode("latin-1"), value.decode("utf-8", "surrogatepass")):
+    if looks_secret(option.decode("latin-1"), value.decode("utf-8", "replace")):
         return 0
     if option in _LOGINS and program.rpartition(b"/")[2] not in OWNERS:
         login = _login.fullmatch(value)

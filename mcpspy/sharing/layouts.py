@@ -22,7 +22,7 @@ from .patterns import NO_VALUES, SecretSpan, has_digit, has_hint, looks_random
 Cells: TypeAlias = list[tuple[int, int]]
 """The spans of the cells of a row."""
 
-_Layout: TypeAlias = tuple[bytes, re.Pattern[bytes], Callable[[bytes], bool]]
+_Layout: TypeAlias = tuple[tuple[bytes, ...], re.Pattern[bytes], Callable[[bytes], bool]]
 
 _LABEL: Final = rb"[A-Za-z][\w .-]{0,40}?"
 _QUOTED: Final = rb"""["'](?P<value>[^"'\n]{1,512})["']"""
@@ -30,8 +30,8 @@ _SECRET_WORDS: Final = rb"(?:key|token|secret|pass(?:word|phrase|code))s?"
 
 
 def _any(value: bytes) -> bool:
-    """Return whether a value in quotes may be a secret: unless it is a word for none."""
-    return value.lower() not in NO_VALUES and b" " not in value
+    """Return whether a value in quotes may be a secret: unless it is short, or a word for none."""
+    return len(value) >= _SHORTEST_QUOTED and value.lower() not in NO_VALUES and b" " not in value
 
 
 def _is_mixed(value: bytes) -> bool:
@@ -43,13 +43,14 @@ def _is_one_word(value: bytes) -> bool:
     return looks_random(value) and b" " not in value
 
 
+_SHORTEST_QUOTED: Final = 3
 _SHORTEST_TOLD: Final = 8
 _letters = lazy_pattern(rb"[A-Za-z]")
 _told = lazy_pattern(rb"[0-9]{4}-[0-9]{2}|[a-z]+://|[./~]|.*[(){}\[\]<>]|[\w.-]+\.[a-z]{2,4}$")
 
 
-def _layout(sign: bytes, pattern: bytes, is_meant: Callable[[bytes], bool]) -> _Layout:
-    return sign, lazy_pattern(pattern), is_meant
+def _layout(sign: bytes | tuple[bytes, ...], pattern: bytes, is_meant: Callable[[bytes], bool]) -> _Layout:
+    return (sign,) if isinstance(sign, bytes) else sign, lazy_pattern(pattern), is_meant
 
 
 _NAME: Final = rb"(?<![\w.-])(?P<name>[A-Za-z_][\w-]{1,60})"
@@ -82,7 +83,7 @@ _PATTERNS: Final[tuple[_Layout, ...]] = (
     _layout(b"]", rb"""\[["'](?P<name>[\w.-]{2,60})["']\][ \t]*=[ \t]*""" + _QUOTED, _any),
     _layout(b"(", rb"""\([ \t]*["'](?P<name>[#.\w-]{2,60})["'],[ \t]*""" + _QUOTED, looks_random),
     _layout(b"set", rb"\bset(?P<name>[A-Z]\w{1,60})\([ \t]*" + _QUOTED, _any),
-    _layout(b" ", _NAME + rb"[ \t]+" + _QUOTED, _is_one_word),
+    _layout((b" '", b' "'), _NAME + rb"[ \t]+" + _QUOTED, _is_one_word),
     _layout(b"(", _NAME + rb"[ \t]*[:=][ \t]*(?:Ok|Optional|Secret|SecretStr|Some)\(" + _QUOTED, _any),
     # a browser that fills in a form, and the form
     _layout(b"(", rb"""["'](?P<name>[^"'\n]{1,80})["'][^"'\n]{0,40}""" + _FILLS + _QUOTED, _any),
@@ -92,14 +93,14 @@ _PATTERNS: Final[tuple[_Layout, ...]] = (
     _layout(b"secret ", rb"\bsecret set (?P<name>\w{2,60})[ \t]+(?:--body|-b)[ \t]+" + _WORD, _any),
     # a sentence
     _layout(
-        b" ",
+        (b" is ", b": "),
         rb"(?i)(?<![\w-])(?P<name>(?:%b){0,3}%b)(?![\w-])(?: [^\n\"'`:.=|]{0,40}?)??(?: is|:)[ \t:]{1,9}[`\"']?"
         rb"(?P<value>[^\s`\"'|,;]{8,512})" % (_BEFORE_KEY, _SECRET_WORDS),
         _is_mixed,
     ),
-    _layout(b" ", rb"(?i)(?<![\w-])(?P<name>(?:%b){1,3}key) (?P<value>[\w+/=-]{32,512})" % _BEFORE_KEY, _is_mixed),
+    _layout(b"key ", rb"(?i)(?<![\w-])(?P<name>(?:%b){1,3}key) (?P<value>[\w+/=-]{32,512})" % _BEFORE_KEY, _is_mixed),
 )
-"""For each layout a sign that it has, a pattern of the name and the value, and a test of the value."""
+"""For each layout signs of which it has one, a pattern of the name and the value, and a test of the value."""
 
 _identified = lazy_pattern(rb"(?i)\bidentified\s+(?:with\s+\S{1,128}\s+)?by\s+(?:password\s+)?[\"'](?P<value>[^\"'\n]{1,512})")
 _pgpass = lazy_pattern(
@@ -137,7 +138,7 @@ def layout_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
             yield _span(match, 0)
     if b"://" in data:
         for match in _servers.finditer(data):
-            yield from (SecretSpan(*span) for span in url_spans(data, *match.span()))
+            yield from (SecretSpan(*span) for span in url_spans(data, *match.span()) if span[2] == "path")
     small = data.lower()
     if b"identified" in small:
         for match in _identified.finditer(data):
@@ -146,8 +147,8 @@ def layout_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
         yield from (SecretSpan(*span) for span in endpoint_spans(data))
     if not has_hint(small):
         return
-    for sign, pattern, is_meant in _PATTERNS:
-        if sign in small:
+    for signs, pattern, is_meant in _PATTERNS:
+        if any(sign in small for sign in signs):
             for match in pattern.finditer(data):
                 if names.label(match["name"]) is not None and is_meant(match["value"].rstrip(b".,;!")):
                     yield _span(match, "value")
@@ -201,7 +202,7 @@ def _tag_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
             which = 2 if held[2] is not None else 3
             if _any(held[which]):
                 yield SecretSpan(*held.span(which), "key", held[which])
-        elif (body := _body.match(data, tag.end())) is not None and _any(body[1]):
+        elif (body := _body.match(data, tag.end())) is not None and _any(body[1]) and body[1] not in tag[0]:
             yield SecretSpan(*body.span(1), "key", body[1])
 
 

@@ -130,7 +130,7 @@ class NamedValues:
             name in _INNER
             and len(steps) > 1
             and isinstance(steps[-2], str)
-            and (kind := self._names.member(steps[-2].encode()))
+            and (kind := self._names.member(steps[-2].encode("utf-8", "replace")))
         ):
             return kind
         if len(value) < _SHORTEST_RANDOM or not has_digit(value) or name in _FACTS or b" " in value or b"://" in value:

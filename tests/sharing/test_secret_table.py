@@ -93,6 +93,13 @@ def test_what_is_not_masked_keeps_its_bytes(instances: list[Instance]) -> None:
     assert re.fullmatch(b"(?s:.)*".join(map(re.escape, kept)), data) is not None
 
 
+@given(st.sampled_from(INSTANCES), st.binary(max_size=4), st.floats(0, 1), st.booleans())
+def test_any_bytes_can_be_masked(instance: Instance, odd: bytes, place: float, is_cut: bool) -> None:  # noqa: FBT001
+    data = f'["--user", "é\\ud800:x", {{"\\udc00":{{"value":"{instance.text}"}}}}]'.encode()
+    at = int(place * len(data))
+    assert masked(data[:at] + odd + (b"" if is_cut else data[at:])) is not None
+
+
 HOSTILE = [
     "x", "x.", "xY7", "word ", "\\u0041", "$", "1:", ":", "<", "(", '"', "\n", "|", ",", "-", " ", "=", "=>", "a:b", "a_", "«", "['",
     "password" + " " * 50, "| a " * 10, "<a " + "b=c " * 10, "<td><td>", "password=", "'" * 20, '"password" ', "a,b;c\t", "https://mcp/",
@@ -121,3 +128,15 @@ def test_any_name_can_be_judged(name: str) -> None:
     text = f"{name}=x1 {name}: x1\n> {name}: x1"
     assert masked(text.encode()) is not None
     assert REDACTOR.argv([f"--{name}", "x", f"{name}=x", name, "-e", name, "x"]) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<h5>AES keys<a class="mark" href="#aes-keys" id="aes-keys">#</a></h5>',
+        '<a name="XSLT_TRACE_KEYS" id="XSLT_TRACE_KEYS">XSLT_TRACE_KEYS</a> = 32768',
+        "https://insiders.vscode.dev/redirect/mcp/install?name=memory&config=%7B%22command%22%3A%22npx%22%7D",
+    ],
+)
+def test_pages_about_keys_and_servers_stay(text: str) -> None:
+    assert masked(text.encode()) == text.encode()

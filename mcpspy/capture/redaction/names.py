@@ -226,7 +226,7 @@ def kind_of(name: str) -> Kind | None:
     if squashed in ("dpop", "dpopnonce"):
         return "dpop"
     last = words[-2] if len(words) > 1 and words[-1] in _AGAIN else words[-1].rstrip("0123456789")
-    if len(words) > 1 and last in _LAST_WORDS:
+    if len(words) > 1 and last in _LAST_WORDS and not name.endswith(".key"):
         return "key"
     return "key" if squashed.endswith(_SECRET_ENDS) or last.endswith(_SECRET_ENDS) or words[-2:] == ["seed", "phrase"] else None
 
