@@ -23,6 +23,10 @@ ClientKey = tuple[int, int]
 """The pid of a client's process, and its start time in the system's unit."""
 
 
+NOTED_NS = 2_000_000_000
+"""A tap notes the process of a connection sooner, or never."""
+
+
 class ClientRows:
     """The rows of `transcript` without those of other clients. `keys` has the client of each capture that is to be divided."""
 
@@ -87,11 +91,15 @@ class ClientRows:
 
     def _is_of(self, key: ClientKey, transactions: list[Transaction], info: CaptureInfo) -> bool:
         owners = {self._owner(transaction, info) for transaction in transactions} - {None}
-        return key in owners if owners else info.closed or set(info.client_processes.values()) <= {key}
+        if owners:
+            return key in owners
+        now_ns = info.last_ns + info.shift_ns if info.now_ns is None else info.now_ns
+        is_noted = info.closed or all(now_ns - transaction.at_ns > NOTED_NS for transaction in transactions)
+        return is_noted or set(info.client_processes.values()) <= {key}
 
     def _owner(self, transaction: Transaction, info: CaptureInfo) -> ClientKey | None:
         owner = info.client_processes.get(transaction.connection) or self._sessions[info.index].get(transaction.scope.session)
-        if owner is not None or len(set(info.client_processes.values())) < 2:
+        if owner is not None or not info.closed or len(set(info.client_processes.values())) < 2:
             return owner
         if info.index not in self._programs:
             self._programs[info.index] = _process_of_program(info)
