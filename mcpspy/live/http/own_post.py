@@ -230,8 +230,13 @@ def post_copy(tap: TapContext, head: bytes, decision: MessageDecision) -> None:
     body, record = decision.payload or b"", next(act for act in decision.records if act.action == "duplicate")
 
     def act(sent: str) -> Intercept:
-        sent = "nothing" if sent == MCPSPY else sent
-        return Intercept(at_ns=tap.now_ns(), text=record.text, action=record.action, sent=sent, seed=record.seed)
+        return Intercept(
+            at_ns=tap.now_ns(),
+            text=record.text,
+            action=record.action,
+            sent="nothing" if sent == MCPSPY else sent,
+            seed=record.seed,
+        )
 
     OwnPost(tap, with_length(head, len(body)), body, act, on_message=_ignore, on_over=_ignore)
 
