@@ -176,7 +176,7 @@ def codex(*steps: tuple[Json, Json], tools: list[Json], first: list[Json] = CONT
 # Others: chat completions
 
 
-def chat(*tools: tuple[str, str], system: str = "Help.", uses: str = NO_CALL, words: str = WORDS) -> Agent:
+def chat(*tools: tuple[str, str], system: str = "Help.", uses: str = NO_CALL, words: str = WORDS, result: Any = SUNNY) -> Agent:
     """Tell a conversation of chat completions with one use, if any."""
     agent = Agent()
     offered = [
@@ -188,7 +188,7 @@ def chat(*tools: tuple[str, str], system: str = "Help.", uses: str = NO_CALL, wo
         turn = {"role": "assistant", "content": None, "tool_calls": [call]}
         answer = {"choices": [{"index": 0, "message": turn, "finish_reason": "tool_calls"}]}
         agent.tell(CHAT, {"tools": offered, "messages": turns}, answer)
-        turns = [*turns, turn, {"role": "tool", "tool_call_id": "c1", "content": SUNNY}]
+        turns = [*turns, turn, {"role": "tool", "tool_call_id": "c1", "content": result}]
         agent.traffic.wait(600)
     agent.tell(CHAT, {"tools": offered, "messages": turns}, said(CHAT))
     return agent
@@ -305,6 +305,26 @@ HEALTHY: dict[str, tuple[Callable[[], Agent], list[str]]] = {
     "a framework, plain names and functions of its own": (
         lambda: chat(*BOTH, ("add", "Adds."), ("final_result", "Ends."), uses="forecast"),
         ["forecast"],
+    ),
+    "a framework that returns results in parts": (
+        lambda: chat(*BOTH, uses="forecast", result=[{"type": "text", "text": SUNNY}]),
+        ["forecast"],
+    ),
+    "a framework that repeats the tools in its instructions": (
+        lambda: chat(*BOTH, system="You have these tools:\n\n- forecast: Tells.\n- alerts: Warns.", uses="forecast"),
+        ["forecast"],
+    ),
+    "a framework on responses": (
+        lambda: codex(
+            (CALLS_FORECAST, parts(SUNNY)),
+            tools=[*(function(name, text) for name, text in BOTH), function("add", "Adds.")],
+            first=[{"role": "user", "content": WORDS}],
+        ),
+        ["forecast"],
+    ),
+    "an agent that connects to servers when the model asks": (
+        lambda: chat(("list_mcp_servers", "Lists."), ("search_mcp_tools", "Finds."), system="Servers:\n- weather"),
+        [],
     ),
     "an agent that names the deferred tools plainly": (
         lambda: chat(("search_tools", "Finds tools."), system="Tools that can be found:\n- forecast\n- alerts"),
@@ -482,6 +502,16 @@ def test_deferred_tools_of_one_server_do_not_speak_for_another() -> None:
     assert [(finding.rule, "that rain lists" in finding.what) for finding in findings] == [("tool-not-offered", True)]
 
 
+@pytest.mark.parametrize("kind", [None, [], {}, 1, "tool_search_output", "additional_tools"])
+@pytest.mark.parametrize(
+    "tools", [None, 1, "x", {}, [None, 1, [], {}, {"type": "namespace", "name": [], "tools": [1, {"name": []}]}]]
+)
+def test_items_that_offer_tools_may_have_any_form(kind: Any, tools: Any) -> None:
+    item = {"type": kind, "tools": tools, "namespace": 1, "execution": []}
+    (call,) = codex(tools=[item], first=[item, {**SEARCHES, "namespace": {}, "arguments": tools}]).traffic.calls_made
+    assert not call.prompt.flaw
+
+
 def test_a_search_of_codex_is_a_use_whose_return_names_what_was_found() -> None:
     agent = codex((SEARCHES, found(namespace("mcp__weather"))), tools=[CODEX_SEARCH], first=[DEFERRED, *CONTEXT])
     first, second = agent.traffic.calls_made
@@ -547,6 +577,9 @@ SPOKEN = [
     ("<b>Why</b> is this bold?", "<b>Why</b> is this bold?"),
     ("Mend this:\n<my-app>\n  <p>hello</p>\n</my-app>", "Mend this:\n<my-app>\n  <p>hello</p>\n</my-app>"),
     ("<my-app></my-app> is empty. Why?", "<my-app></my-app> is empty. Why?"),
+    ("<video-player></video-player> is empty. Why?", "<video-player></video-player> is empty. Why?"),
+    ("Why is this empty?\n<side-bar></side-bar>", "Why is this empty?\n<side-bar></side-bar>"),
+    ("<info>x</info> is what?", "<info>x</info> is what?"),
     ("What does <system-reminder> mean?", "What does <system-reminder> mean?"),
     ("<context>x</context> is what?", "<context>x</context> is what?"),
     ("Where does </system-reminder> end", "Where does </system-reminder> end"),

@@ -94,7 +94,7 @@ def offer(tool: Any) -> ToolOffer:
 
 def _more_offers(item: dict[str, Any]) -> list[ToolOffer]:
     """Read the tools that an item of `input` offers, such as those that a search found; each search may find the same."""
-    tools = items(item.get("tools")) if item.get("type") in _MORE_OFFERS else []
+    tools = items(item.get("tools")) if string(item.get("type")) in _MORE_OFFERS else []
     return [offer(tool) for member in tools for tool in _tools(member)]
 
 

@@ -17,12 +17,12 @@ RESPONSE: Final = "tool_response"
 TOOLS: Final = "tools"
 
 _TAG_LETTERS: Final = 100
-_INSERTION: Final = (
-    r"(?=[a-z]+[-_])[a-z_-]*(?:system|reminder|environment|context|instructions|command|details|info|ide|tools)[a-z_-]*"
-)
-"""Names of elements that agents insert: several words, one of which says so."""
-_first_insertion = lazy_pattern(rf"<({_INSERTION})(?:\s[^<>]*)?>.*?</\1>", re.DOTALL | re.IGNORECASE)
-_last_insertion = lazy_pattern(rf"</({_INSERTION})>$", re.IGNORECASE)
+_INSERTED: Final = {
+    "system", "reminder", "environment", "context", "instructions", "command", "details", "info", "ide", "tools",
+}  # fmt: skip
+"""Words of the names of elements that agents insert. These names have several words."""
+_first_tag = lazy_pattern(r"\s*<([a-z]+(?:[-_][a-z]+)+)(?:\s[^<>]*)?>", re.IGNORECASE)
+_last_tag = lazy_pattern(r"</([a-z]+(?:[-_][a-z]+)+)>\s*$", re.IGNORECASE)
 _around_words = lazy_pattern(r"<(task|user[-_][a-z]+)>(.*)</\1>$", re.DOTALL)
 """Elements in which some agents put the words of the user."""
 
@@ -62,13 +62,24 @@ def users_words(text: str) -> str:
 
     Other elements stay, since users paste markup too, except for one around all of the words. Empty if there are no words.
     """
-    text = text.strip()
-    while (match := _first_insertion.match(text)) is not None:
-        text = text[match.end() :].lstrip()
-    while (match := _last_insertion.search(text[-_TAG_LETTERS:])) is not None and (begin := text.rfind(f"<{match[1]}")) >= 0:
-        text = text[:begin].rstrip()
-    match = _around_words.match(text)
-    return text if match is None else match[2].strip()
+    begin, end = 0, len(text)
+    while (match := _first_tag.match(text, begin)) is not None and _is_inserted(match[1]):
+        close = text.find(f"</{match[1]}>", match.end())
+        if close < 0:
+            break
+        begin = close + len(f"</{match[1]}>")
+    while (match := _last_tag.search(text[max(begin, end - _TAG_LETTERS) : end])) is not None and _is_inserted(match[1]):
+        opening = text.rfind(f"<{match[1]}", begin, end)
+        if opening < 0:
+            break
+        end = opening
+    words = text[begin:end].strip()
+    around = _around_words.match(words)
+    return words if around is None else around[2].strip()
+
+
+def _is_inserted(name: str) -> bool:
+    return not _INSERTED.isdisjoint(name.lower().replace("_", "-").split("-"))
 
 
 def offers_in(text: str) -> tuple[ToolOffer, ...]:
