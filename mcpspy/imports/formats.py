@@ -17,7 +17,6 @@ from .mcpsnoop import SnoopImporter, is_mcpsnoop
 from .packets import MAGICS
 from .pcap import PacketImporter
 from .source import SessionRecord, Source
-from .strace import StraceImporter, is_strace
 
 HEAD_BYTES: Final = 1 << 20
 """A format is told by so many bytes at the beginning of a file."""
@@ -78,13 +77,6 @@ FORMATS: Final = (
     ),
     ImportFormat(
         name="mcphawk", title="a database of MCPHawk", matches=is_mcphawk, importer=lambda source, _: HawkImporter(source)
-    ),
-    ImportFormat(
-        name="strace",
-        title="the output of strace",
-        matches=is_strace,
-        importer=lambda source, _: StraceImporter(source),
-        grows=True,
     ),
     ImportFormat(
         name="log",

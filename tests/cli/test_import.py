@@ -300,13 +300,10 @@ def _files(folder: Path) -> dict[str, Path]:
     recorded = ROOT / "tests" / "imports" / "recorded"
     (folder / "dump.pcap").write_bytes(pcap(SEGMENTS))
     (folder / "window.txt").write_bytes(b"".join(data for _, data in TALK).replace(b"\r\n", b"\n"))
-    calls = (("read(0", '{"jsonrpc":"2.0","id":0,"method":"initialize"}'), ("write(1", '{"jsonrpc":"2.0","id":0,"result":{}}'))
-    lines = [f"{call}, {json.dumps(text + chr(10))}, {len(text) + 1}) = {len(text) + 1}\n" for call, text in calls]
-    (folder / "plain.strace").write_text("".join(lines))
     (folder / "hawk.db").write_bytes(database_of("time"))
     return {
         "pcap": folder / "dump.pcap", "follow": folder / "window.txt", "har": recorded / "chromium-sse.devtools.har",
-        "mcpsnoop": recorded / "mcpsnoop-stdio.jsonl", "mcphawk": folder / "hawk.db", "strace": folder / "plain.strace", "log": LOG,
+        "mcpsnoop": recorded / "mcpsnoop-stdio.jsonl", "mcphawk": folder / "hawk.db", "log": LOG,
     }  # fmt: skip
 
 

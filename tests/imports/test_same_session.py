@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpspy import open as open_captures
-from mcpspy import read, transcribe
+from mcpspy import transcribe
 from mcpspy.imports.formats import recognized
 from mcpspy.imports.source import Source
 from mcpspy.live.http.recorder import StreamRecorder
-from mcpspy.records import CLIENT, Close, Exit, Frame, Header, Open, Record
+from mcpspy.records import Record
 from mcpspy.transcript.absent_facts import UNANSWERED, unproven_rules
 from mcpspy.transcript.model import Transcript
 from tests.cli.terminal import run
@@ -27,7 +27,6 @@ from tests.imports.test_har import ENTRY, har
 from tests.imports.test_mcphawk import database_of
 from tests.imports.test_mcpsnoop import log_of as snooped
 from tests.imports.test_pcap import SEGMENTS
-from tests.imports.test_strace import LINES
 
 CAPTURES = ROOT / "captures"
 
@@ -37,37 +36,10 @@ def logged(name: str, line: LogLine) -> bytes:
     return log_of(CAPTURES / f"{name}.mcpspy", line).encode()
 
 
-def straced(name: str) -> bytes:
-    """Return what strace would have written of a capture of stdio."""
-    lines, numbers, begin_ns = [], {"stdin": 0, "stdout": 1, "stderr": 2}, 0
-    streams: dict[int, int] = {}
-    for record in read(CAPTURES / f"{name}.mcpspy"):
-        at_ns = begin_ns + getattr(record, "at_ns", 0)
-        call = ""
-        if isinstance(record, Header):
-            begin_ns = record.wall_ns
-        elif isinstance(record, Open):
-            streams[record.stream] = numbers[record.name]
-        elif isinstance(record, Frame):
-            number = streams[record.stream]
-            text = "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:03o}" for byte in record.data)
-            call = (
-                f'{"write" if number else "read"}({number}<pipe:[{number}]>, "{text}", 65536) = {len(record.data)} <0.000000>'
-            )
-        elif isinstance(record, Close) and record.by == CLIENT:
-            call = 'read(0<pipe:[0]>, "", 65536) = 0 <0.000000>'
-        elif isinstance(record, Exit):
-            call = f"+++ killed by {record.signal} +++" if record.signal else f"+++ exited with {record.code} +++"
-        if call:
-            lines.append(f"7 {at_ns // 1_000_000_000}.{at_ns % 1_000_000_000:09d} {call}\n")
-    return "".join(lines).encode()
-
-
 STDIO: dict[str, Callable[[str], bytes]] = {
     **{f"{kind}.log": partial(logged, line=line) for kind, line in LOGS.items()},
     "session.jsonl": snooped,
     "session.db": database_of,
-    "session.strace": straced,
 }
 HTTP = {"session.har": lambda name: run("export", "har", str(CAPTURES / f"{name}.mcpspy")).stdout.encode()}
 NAMES = ("cancelled", "everything", "filesystem", "git", "goodbye", "logs", "memory", "question", "refused", "time")
@@ -165,7 +137,6 @@ def plan(lines: list[str]) -> list[str]:
 FILES = {
     "log": log_of(CAPTURES / "time.mcpspy", desktop).encode()[:6000],
     "mcpsnoop": snooped("time")[:6000],
-    "strace": LINES * 3,
     "har": har(ENTRY, ENTRY),
     "pcap": pcap(SEGMENTS),
     "pcapng": pcapng(SEGMENTS),

@@ -20,7 +20,7 @@ from ...imports.unreadable import unreadable
 from ...live.http.recorder import StreamRecorder
 
 CHUNK_BYTES = 1 << 18
-_MAY_BE_TOLD_WRONG: Final = {"log": ("follow", "strace")}
+_MAY_BE_TOLD_WRONG: Final = {"log": ("follow",)}
 """By the format that a file seems to have, those that it may be read as: text around them may look like a log."""
 _HTTP: Final = re.compile(
     rb"^[ \t>|]*(?:\d+ \|)?[ \t]*(?:(?:GET|POST|DELETE) [!-~]{1,8000} HTTP/1\.[01]|HTTP/1\.[01] \d{3})", re.MULTILINE
