@@ -85,7 +85,7 @@ NEXT = {
     "trial time.mcpspy --expect gone -- cat {server}": "Add --accept to write the outcomes there",
     "call time.mcpspy": "mcpspy call weather forecast city=Rome",
     "call time.mcpspy:4": "Name a server, as in `mcpspy call time.mcpspy:4 -- ",
-    "call time.mcpspy:4 --set x -- cat": "Write a path, = and JSON",
+    "call time.mcpspy:4 --set x -- cat": "Write = and JSON after the path",
     "call time.mcpspy nowhere -- cat": "the server has no tool nowhere. Its tools are",
     "import time.mcpspy": "look at it with mcpspy show",
     "import --follow a.log b.log": "name one",
