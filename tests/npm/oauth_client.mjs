@@ -1,21 +1,25 @@
-// An MCP client on the TypeScript SDK that asks its user for permission where a server wants it; the user always agrees.
+// An MCP client on the TypeScript SDK, of either generation, that asks its user for permission where a server wants it; the user always
+// agrees.
 //
 //   node oauth_client.mjs MODULES URL          MODULES is the folder node_modules in which the SDK is
 //
 // It goes where the authorization server sends its user by itself, calls the tool `whoami` and prints the answer.
+import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
 const sdk = createRequire(`${process.argv[2]}/package.json`);
-const load = (name) => import(pathToFileURL(sdk.resolve(`@modelcontextprotocol/sdk/client/${name}.js`).replace("/cjs/", "/esm/")));
-const { Client } = await load("index");
-const { StreamableHTTPClientTransport } = await load("streamableHttp");
-const { UnauthorizedError } = await load("auth");
+const load = (name) => import(pathToFileURL(sdk.resolve(name).replace("/cjs/", "/esm/").replace(/\.cjs$/, ".mjs")));
+const isSecond = existsSync(`${process.argv[2]}/@modelcontextprotocol/client`);
+const modules = isSecond
+  ? [await load("@modelcontextprotocol/client")]
+  : await Promise.all(["index", "streamableHttp", "auth"].map((name) => load(`@modelcontextprotocol/sdk/client/${name}.js`)));
+const { Client, StreamableHTTPClientTransport, UnauthorizedError } = Object.assign({}, ...modules);
 
 // Nobody listens there, and nobody needs to.
 const CALLBACK = "http://127.0.0.1:9/callback";
 const kept = {};
-let code;
+let sentTo;
 
 const provider = {
   redirectUrl: CALLBACK,
@@ -27,9 +31,12 @@ const provider = {
   saveTokens: (tokens) => void (kept.tokens = tokens),
   codeVerifier: () => kept.verifier,
   saveCodeVerifier: (verifier) => void (kept.verifier = verifier),
+  discoveryState: () => kept.discovery,
+  saveDiscoveryState: (state) => void (kept.discovery = state),
   redirectToAuthorization: async (url) => {
-    const page = await fetch(url, { redirect: "manual" });
-    code = new URL(page.headers.get("location")).searchParams.get("code");
+    for (sentTo = url; !String(sentTo).startsWith(CALLBACK); ) {
+      sentTo = new URL((await fetch(sentTo, { redirect: "manual" })).headers.get("location"), sentTo);
+    }
   },
 };
 
@@ -41,8 +48,8 @@ const connect = async () => {
     await client.connect(transport);
     return client;
   } catch (error) {
-    if (!(error instanceof UnauthorizedError) || code === undefined) throw error;
-    await transport.finishAuth(code);
+    if (!(error instanceof UnauthorizedError) || sentTo === undefined) throw error;
+    await transport.finishAuth(isSecond ? sentTo.searchParams : sentTo.searchParams.get("code"));
     return undefined;
   }
 };
