@@ -145,7 +145,7 @@ def lists(record: Record) -> bool:
 
 def is_left(record: Record) -> bool:
     """Tell whether the client leaves a stream here, or leaves before there is one."""
-    return (isinstance(record, Note) and record.topic == "left") or ends(record)
+    return (isinstance(record, Note) and record.topic in {"half-closed", "left"}) or ends(record)
 
 
 CASES = (

@@ -229,7 +229,7 @@ def test_a_wrong_command_line_says_what_to_write(visit: str, words: list[str], s
 def test_a_client_that_takes_a_command_as_one_argument_gets_it_quoted(visit: str, tmp_path: Path) -> None:
     patient = client(tmp_path)
     (tmp_path / "one.py").write_text(
-        "import os, shlex, sys\nos.execv(sys.argv[1], [*sys.argv[1:4], *shlex.split(sys.argv[4])])"
+        "import os, shlex, sys\nos.execv(sys.argv[1], [*sys.argv[1:-1], *shlex.split(sys.argv[-1])])"
     )
     one = [sys.executable, str(tmp_path / "one.py"), *patient[:-1]]
     for quoted in ("'{server}'", '"{server}"'):
