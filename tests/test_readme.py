@@ -100,7 +100,12 @@ def test_the_readme_shows_output_and_stays_short() -> None:
 def test_the_readme_names_the_commands_that_run_it_and_that_test_it(target: str, program: str) -> None:
     assert f"`make {target}`" in (ROOT / "README.md").read_text(encoding="utf-8")
     recipe = subprocess.run(
-        ["make", "--dry-run", "--no-print-directory", target], cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S, check=True
+        ["make", "--dry-run", "--no-print-directory", target],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
     ).stdout
     assert recipe.splitlines()[-1].startswith(f".venv/bin/{program}")
 
