@@ -47,3 +47,15 @@ def test_stderr_beside_a_log_is_shown_and_moves_no_time() -> None:
 def test_a_log_of_two_sessions_answers_initialize_as_a_mock() -> None:
     done = run("mock", str(LOGS / "twice.log"), stdin=INITIALIZE.encode())
     assert json.loads(done.stdout.splitlines()[0])["result"]["serverInfo"] == {"name": "x", "version": "1"}
+
+
+def test_a_check_names_no_line_of_a_log_because_only_its_capture_has_that_line() -> None:
+    place = next(line for line in run("check", str(LOGS / "cut.log")).stdout.splitlines() if "recording-gap" in line)
+    assert "cut.log" in place
+    assert ", line " not in place
+
+
+def test_calls_stand_below_their_title_also_if_the_names_of_servers_are_short() -> None:
+    shown = run("show", str(LOGS / "twice.log")).stdout.splitlines()
+    title = next(line for line in shown if line.startswith("row "))
+    assert {line.index("tools/list") for line in shown if "→ tools/list" in line} == {title.index("call")}

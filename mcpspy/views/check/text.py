@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from shlex import quote
 from typing import Any
 
+from ...transcript.absent_facts import imported_facts
 from ...transcript.findings.rule import WORST_FIRST, Finding, Severity, is_at_least
 from ...transcript.offers.baseline import ACCEPTED, Baseline, canonical
 from ...transcript.offers.definitions import DefinitionKind
@@ -66,11 +67,15 @@ def _heading(check: CheckResult, finding: Finding, width: int | None) -> Iterato
 
 
 def _places(check: CheckResult, finding: Finding) -> list[str]:
-    """Give the place of a finding, long and short: an address that `mcpspy show` takes, or else the file and its line."""
+    """Give the place of a finding, long and short: an address that `mcpspy show` takes, or else the file and its line.
+
+    The lines of an imported file are not those of its capture, so only the file is named.
+    """
     if finding.row is not None and check.address:
         return [safe_text(f"{check.address}:{finding.row}")]
-    path, line = check.path(finding), check.line(finding)
-    return [safe_text(f"{name}, line {line}") for name in (path, path.rpartition("/")[2])]
+    path = check.path(finding)
+    line = "" if imported_facts(check.capture(finding).header) else f", line {check.line(finding)}"
+    return [safe_text(f"{name}{line}") for name in (path, path.rpartition("/")[2])]
 
 
 def _totals(check: CheckResult, width: int | None) -> list[Line]:

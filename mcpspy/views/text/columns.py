@@ -153,7 +153,7 @@ def columns(
         at=max(7, len(seconds(last_ns))) if room >= TINY_CELLS and last_ns else 0,
         took=TOOK_CELLS if room >= SHORT_CELLS and last_ns else 0,
         size=SIZE_CELLS if wide or (room >= FULL_CELLS and not lanes) else 0,
-        lane=_lane_cells(lanes, room),
+        lane=_lane_cells(lanes, lane_role, room),
         words=0,
         lane_role=lane_role,
     )
@@ -167,8 +167,8 @@ def widest_words(width: int | None, left: int = 0) -> int:
     return MAX_PARAMS_CELLS if width is None else min(int((width - left - len(GAP)) * WORDS_SHARE), MAX_PARAMS_CELLS)
 
 
-def _lane_cells(lanes: list[str], room: int) -> int:
+def _lane_cells(lanes: list[str], role: str, room: int) -> int:
     if not lanes or room < SHORT_CELLS:
         return 0
     limit = MAX_WIDE_LANE_CELLS if room >= WIDE_CELLS else MAX_LANE_CELLS
-    return min(max(map(cells, lanes)), limit)
+    return min(max(map(cells, [role, *lanes])), limit)
