@@ -104,7 +104,7 @@ def steps_at(text: str, at: int) -> tuple[tuple[Step, ...], int]:
     segments, end = segments_at(text, at)
     steps = tuple(segment.selector for segment in segments if isinstance(segment.selector, str | int) and not segment.anywhere)
     if len(steps) < len(segments):
-        raise PathError(text, at + 1, "this path fits many values", "Name one value, by members and indices: $.arguments.path.")
+        raise PathError(text, at + 1, "this path can match several values", "Name one value, as in $.params.arguments.path.")
     return steps, end
 
 
@@ -124,7 +124,7 @@ def assignment_at(text: str, at: int) -> tuple[tuple[Step, ...], str, bytes, int
     equals = _end_of_blanks(text, end)
     if text[equals : equals + 1] != "=":
         raise PathError(
-            text, equals + 1, "the value is missing", 'Write = and JSON after the path, as in $.arguments.path="/srv".'
+            text, equals + 1, "the value is missing", 'Write = and JSON after the path, as in $.params.arguments.path="/srv".'
         )
     value, end = json_at(text, _end_of_blanks(text, equals + 1))
     return steps, path, value, end
@@ -137,7 +137,7 @@ def json_at(text: str, at: int) -> tuple[bytes, int]:
         return text[at:end].replace("\r", " ").replace("\n", " ").encode(), end  # a string has no line end in it
     except (ValueError, RecursionError):
         word = json.dumps((text[at:].split() or [""])[0], ensure_ascii=False)
-        raise PathError(text, at + 1, "the value is no JSON", f"Put a text in quotation marks: {word}.") from None
+        raise PathError(text, at + 1, "the value is not JSON", f"Put a text in quotation marks: {word}.") from None
 
 
 def one_line(content: str | bytes) -> bytes | None:

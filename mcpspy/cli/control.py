@@ -158,7 +158,7 @@ def _in_editor(tap: RunningTap, id: int) -> str:
         raise ControlError(f"Nothing was changed; message {id} is still held.")
     line = one_line(changed)
     if line is None:
-        raise ControlError(f"This is no JSON; message {id} is still held.")
+        raise ControlError(f"This is not JSON; message {id} is still held.")
     return line.decode()
 
 

@@ -33,7 +33,7 @@ class TapAnswer(dict[str, Any]):
     """An object in an answer. A member that it lacks is a ControlError."""
 
     def __missing__(self, name: str) -> Any:
-        raise ControlError(f"what listens there is no tap of this mcpspy: its answer has no {name}")
+        raise ControlError(f"what listens there is not a tap of this mcpspy: its answer has no {name}")
 
 
 class Controller:
@@ -60,7 +60,7 @@ class Controller:
         if not answer.get("ok"):
             raise ControlError(str(answer.get("error")))
         if do == "status" and not _is_status(answer):
-            raise ControlError("what listens there is no tap of this mcpspy: its answer makes no sense")
+            raise ControlError("what listens there is not a tap of this mcpspy: its answer makes no sense")
         return answer
 
     def event(self, seconds: float) -> dict[str, Any] | None:
@@ -136,8 +136,8 @@ def _names(folder: str) -> list[str]:
     try:
         listed = names(folder) if AVAILABLE else []
     except OSError as error:
-        reason = f"is no private folder ({error.strerror}), so nothing that listens in it is believed"
-        raise ControlError(f"{folder} {reason}; it has to be a folder of yours, no link, with mode 0700") from error
+        reason = f"is not a private folder ({error.strerror}), so its sockets are ignored"
+        raise ControlError(f"{folder} {reason}; it has to be your own folder with mode 0700, not a link") from error
     return [name for name in listed if name.endswith(EXTENSION) and _ID_LETTERS.issuperset(name.removesuffix(EXTENSION))]
 
 

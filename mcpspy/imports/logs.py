@@ -56,7 +56,7 @@ _SPREAD: Final = re.compile(r"""\s*"?jsonrpc"?\s*:\s*["']2\.0["']\s*,?\s*""")
 
 _STREAMABLE: Final = "mcp.client.streamable_http"
 _NO_JSON_ANSWERS: Final = "the Python SDK does not log answers that come as JSON"
-_MIXED: Final = "sessions of the server go on at the same time in the log, and some messages of them cannot be told apart"
+_MIXED: Final = "the log has several sessions at once, and some of their messages cannot be told apart"
 
 _STREAMS: Final = {CLIENT: STDIN, SERVER: STDOUT}
 
@@ -145,9 +145,7 @@ class LogImporter:
 
     def passed_over(self) -> list[str]:
         """Say what the file has that is not read. Gaps in the captures name the messages that nothing told the sender of."""
-        prompts = (
-            [f"not read: {self._prompts} × a call of a model; record them with mcpspy proxy --model"] if self._prompts else []
-        )
+        prompts = [f"not read: {self._prompts} × a model call; record them with mcpspy proxy --model"] if self._prompts else []
         return [*self._lines.left_out(), *prompts]
 
     def _text(self, data: bytes) -> list[SessionRecord]:
@@ -243,7 +241,7 @@ class LogImporter:
         if (stderr := _SERVER_STDERR.search(line.text)) is not None and session is not None:
             return session.frame(line.wall_ns, STDERR, f"{stderr[1]}\n".encode("utf-8", "surrogatepass"))
         if _SPREAD.fullmatch(line.text) is not None and session is not None:
-            why = f"the message around line {line.number} of the log is spread over several lines"
+            why = f"the message near line {line.number} of the log is spread over several lines"
             return session.gap(line.wall_ns, len(line.text), why)
         if log.run.senders.owner is None:
             self._hold(log, line)
@@ -346,7 +344,7 @@ class LogImporter:
             records += session.gap(self._last_ns, 0, _MIXED)
         if lost:
             named = ", ".join(map(str, lost[:MAX_NAMED_LINES])) + (" and more" if len(lost) > MAX_NAMED_LINES else "")
-            text = f"left out: {len(lost)} × a message of which nothing tells who sent it, line {named}"
+            text = f"left out: {len(lost)} × a message whose sender is unknown, line {named}"
             records += session.gap(self._last_ns, 0, text, frames=len(lost))
         return records + session.end("end of the log", notes=self.passed_over())
 

@@ -441,7 +441,7 @@ class Intercepts:
                 return
         if not in_force.is_noted:
             in_force.is_noted = True
-            text = f"the intercept {in_force.rule.text} changed nothing: {why}"
+            text = f"{why}, so the intercept {in_force.rule.text} changed nothing"
             self.sink((Note(at_ns=at_ns, topic="not-intercepted", text=text),))
             self.say(text, id(in_force))
 

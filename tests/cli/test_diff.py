@@ -132,7 +132,7 @@ def test_if_nothing_matches_on_either_side_that_is_reported() -> None:
 
 def test_a_path_that_cannot_be_read_is_pointed_at() -> None:
     done = run("diff", FILES, FILES, "--ignore", "text")
-    assert "column 1: a name alone may stand for one place or for all. Write $.text or $..text." in done.stderr
+    assert "column 1: a bare name is ambiguous. Write $.text or $..text." in done.stderr
 
 
 # --- How it is printed ---

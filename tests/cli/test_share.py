@@ -55,7 +55,7 @@ def test_a_shared_capture_is_private_and_says_that_it_is_shared(tmp_path: Path) 
     done = share(recorded(tmp_path, {"password": SECRET}), "-o", out)
     assert (done.returncode, done.stdout) == (0, "")
     replaced = "replaced by pseudonyms: 2 passwords or keys, 1 known value"
-    assert re.fullmatch(rf"mcpspy: .*out\.mcpspy: 1\d records, {replaced}\n", done.stderr)
+    assert re.fullmatch(rf"mcpspy: .*out\.mcpspy: 1\d records; {replaced}\n", done.stderr)
     assert out.stat().st_mode & 0o777 == 0o600
     header = next(iter(read(out)))
     assert isinstance(header, Header)
@@ -237,7 +237,7 @@ def test_whatever_a_file_holds_it_is_shared_or_refused_and_what_is_shared_is_sou
         (("a.mcpspy", "-o", "a.mcpspy"), 2, "a.mcpspy exists; name a file that does not"),
         (("a.mcpspy:99", "-o", "b"), 2, "there is no row 99; the last one is 3"),
         (("-:1", "-o", "b"), 2, "rows of standard input cannot be copied, as it can be read only once. Write it to a file first"),
-        (("a.mcpspy", "-o", "b", "--path", "arguments"), 2, "a name alone may stand for one place or for all"),
+        (("a.mcpspy", "-o", "b", "--path", "arguments"), 2, "a bare name is ambiguous"),
         (("a.mcpspy", "-o", "b", "--value", "("), 2, "'(' is not a regular expression"),
         (("a.mcpspy", "-o", "b", "--env", "NO_SUCH_VARIABLE"), 2, "there is no environment variable NO_SUCH_VARIABLE"),
         (("a.mcpspy", "-o", "-", "--verify"), 2, "--verify needs a file; name one with -o."),

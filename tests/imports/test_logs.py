@@ -150,7 +150,7 @@ def test_a_message_whose_sender_nothing_tells_is_left_out_and_said_so() -> None:
     ping = '{"jsonrpc":"2.0","id":7,"method":"ping"}'
     (records,) = imported(f"{OPENS}\n{ping}\n")
     (gap,) = [record for record in records if isinstance(record, Gap)]
-    assert gap.why == "left out: 1 × a message of which nothing tells who sent it, line 2"
+    assert gap.why == "left out: 1 × a message whose sender is unknown, line 2"
 
 
 def test_a_request_at_the_end_of_a_log_is_not_said_to_be_unanswered() -> None:

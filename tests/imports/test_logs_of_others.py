@@ -546,7 +546,7 @@ PROMPTS = [
 @pytest.mark.parametrize("prompt", PROMPTS)
 def test_calls_of_a_model_in_a_log_are_left_out_and_said_so(prompt: str) -> None:
     (records,) = read(timed(TALK) + f"{stamp(9)} POST {prompt}\n")
-    assert notes(records) == ["not read: 1 × a call of a model; record them with mcpspy proxy --model"]
+    assert notes(records) == ["not read: 1 × a model call; record them with mcpspy proxy --model"]
 
 
 @pytest.mark.parametrize("line", ['{"model":"m","year":4}', "model and messages", '{"messages":["a"]}', "the model: input"])

@@ -327,7 +327,7 @@ class Writer:
         except OSError:
             return  # it has been closed
         if is_cut or not facts.st_nlink:
-            what = "cut by another program; what it lost is missing" if facts.st_nlink else "removed; a new one is made"
+            what = "cut by another program; the records cut off are lost" if facts.st_nlink else "removed; a new one is made"
             line = f"mcpspy: {self._path}, which is being recorded, was {what}"
             self._harm, self._until = offset + len(tail), 0
             self._complain(line)
@@ -414,7 +414,7 @@ class Writer:
         new = mended(self._fd, self._path, self._header_line, self._streams, self.number, lost)
         self._harm, self._tail, self._plain = 0, (0, self._header_line), False
         if new is None:
-            self._news.append(("cut", "another program has cut this file: what is missing before this was in it"))
+            self._news.append(("cut", "another program cut this file: records before this one are missing"))
             return
         path, self._owed, frames, self._silent = new
         if path != self._path:
@@ -443,7 +443,7 @@ class Writer:
         if self._resume_ns or total_ns > WINDOW_NS // 2:
             self._why_paused = f"writes to the store took {min(total_ns, WINDOW_NS) / 1e9:.0f} of the last 30 s"
             if not self._resume_ns:
-                self._complain(f"mcpspy: recording pauses ({self._why_paused}); it is tried again every 10 s; traffic goes on")
+                self._complain(f"mcpspy: recording pauses ({self._why_paused}); mcpspy tries again every 10 s; traffic goes on")
             self._resume_ns, self._until, self._plain = now_ns + PAUSE_NS, 0, False
 
     def _lose(self, lost: Sequence[Record], why: str) -> None:

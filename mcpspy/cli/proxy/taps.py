@@ -94,7 +94,7 @@ class Taps:
                 del self.running[port]
                 self.waiting[port] = reserved
                 self._ends.setdefault(port, deque(maxlen=MAX_ENDS)).append(time.monotonic())
-                when = "" if self._may_start(port) else f" within {ENDS_S:.0f} s, for it has ended {MAX_ENDS} times"
+                when = "" if self._may_start(port) else f" within {ENDS_S:.0f} s, because it has ended {MAX_ENDS} times"
                 _report(reserved, f"its tap ended with status {os.waitstatus_to_exitcode(status)}; it is started again{when}")
 
     def _may_start(self, port: int) -> bool:

@@ -209,7 +209,9 @@ _REPLACED: Final = {
 """The words for each kind of replacement, for one and for several."""
 
 
-_NOTHING: Final = "nothing was replaced: no name of a secret, no token of a known form and no option's value occurs; read it"
+_NOTHING: Final = (
+    "nothing was replaced: no name of a secret, no token of a known form and no value of an option was found; read the copy"
+)
 """A secret without any of these is not found, so this does not say that there is none."""
 
 
@@ -217,6 +219,6 @@ def report_copy(shared: ShareResult) -> None:
     """Say on stderr what was replaced."""
     kinds = ", ".join(counted(count, *_REPLACED.get(kind, (kind,))) for kind, count in sorted(shared.counts.items()))
     replaced = f"replaced by pseudonyms: {safe_text(kinds)}" if kinds else _NOTHING
-    say(f"mcpspy: {shared.path}: {counted(shared.records, 'record')}, {replaced}")
+    say(f"mcpspy: {shared.path}: {counted(shared.records, 'record')}; {replaced}")
     if shared.unread:
         say(f"mcpspy: {counted(shared.unread, 'body', 'bodies')} could not be read; only the length is kept")

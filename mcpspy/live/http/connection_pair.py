@@ -40,7 +40,7 @@ MAX_PIPELINED = 64
 
 _HTTP2 = b"PRI * HTTP/2"
 """The first line of HTTP/2 that is begun without asking (RFC 9113, section 3.4)."""
-_BEGINS_HTTP2 = "no HTTP/1.x request line: it begins HTTP/2, and HTTP/1.1 is spoken here"
+_BEGINS_HTTP2 = "no HTTP/1.x request line: it begins HTTP/2, and mcpspy speaks HTTP/1.1"
 
 _event_of_chunk, _relay_event = compiled(event_of_chunk), compiled(relay_event)
 

@@ -68,7 +68,7 @@ def _rules(path: str) -> Iterator[tuple[Segment, ...]]:
     """Yield a path, and what it is where the root is the params, and not the message. Raises: PathError."""
     segments, text = segments_of(path), path.strip()
     if len(segments) == 1 and text[0] not in "$.[":
-        raise PathError(path, 1, "a name alone may stand for one place or for all", f"Write $.{text} or $..{text}.")
+        raise PathError(path, 1, "a bare name is ambiguous", f"Write $.{text} or $..{text}.")
     yield segments
     if segments[0] == Segment("params") and len(segments) > 1:
         yield segments[1:]

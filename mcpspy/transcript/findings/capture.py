@@ -12,7 +12,7 @@ CAPTURE_INCOMPLETE: Final = capture_rule(
     name="capture-incomplete",
     title="Capture has no end",
     severity=Severity.NOTE,
-    what="The capture has no end, though the client had not ended the session: mcpspy was killed, or is still recording.",
+    what="The capture has no end, and the client had not ended the session: mcpspy was killed, or is still recording.",
     why="Nothing is known of what came after its last record; nothing before it is missing.",
     blame="mcpspy: it could not write its last record.",
     example='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}\n· the capture breaks off',
@@ -46,17 +46,17 @@ CAPTURE_EDITED: Final = capture_rule(
 RECORDING_GAP: Final = capture_rule(
     name="recording-gap",
     title="Messages not recorded",
-    what="Messages passed while recording failed or paused, or were cut out of the capture; or an imported file does not have them.",
+    what="Messages are missing: recording failed or paused, another program cut the capture, or an imported file does not have them.",
     why="Messages are missing, so findings about responses are left out.",
-    blame="The disk: it refused what mcpspy wrote, or was too slow; or a program that cut or removed the capture. "
-    "Of an imported capture: the file, or what wrote it.",
+    blame="The disk: it refused writes or was too slow; or a program that cut or removed the capture. "
+    "Of an imported file: the file, or the program that wrote it.",
     example="· No space left on device: 120 frames, 96000 bytes",
     clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}',
     advice="Free space on the disk, or store captures elsewhere with MCPSPY_HOME or --capture FILE. "
     "Leave a capture alone while it is recorded.",
 )
 
-_FILE: Final = "The file, or what wrote it."
+_FILE: Final = "The file, or the program that wrote it."
 _RECORD: Final = "Record the session with mcpspy, if you need these messages."
 
 RULES: Final = (CAPTURE_INCOMPLETE, CAPTURE_DAMAGED, CAPTURE_EDITED, RECORDING_GAP)

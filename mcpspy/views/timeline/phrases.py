@@ -93,7 +93,7 @@ def _outcome_phrase(exchange: Exchange, detail: Detail) -> Phrase:
         phrase = phrase._replace(word=f"{outcome.value if is_cancelled else 'given up'} {given_up_words(exchange)}".rstrip())
     match outcome:
         case Outcome.UNKNOWN:
-            return phrase._replace(detail=UNREAD if UNREAD in exchange.request.flaws else "what came back could not be read")
+            return phrase._replace(detail=UNREAD if UNREAD in exchange.request.flaws else "its response could not be read")
         case Outcome.PROBE:
             return phrase._replace(detail=_refusal(exchange))
         case Outcome.ERROR if exchange.response is not None:

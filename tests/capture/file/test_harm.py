@@ -197,7 +197,7 @@ def test_a_file_that_lost_its_header_begins_with_one_again_and_a_gap_for_what_is
     assert Path(recording.writer._path) == recording.path
     assert [type(record) for record in records[:5]] == [Header, Gap, Open, Open, Open]
     assert recording.complaints == [
-        f"mcpspy: {recording.path}, which is being recorded, was cut by another program; what it lost is missing"
+        f"mcpspy: {recording.path}, which is being recorded, was cut by another program; the records cut off are lost"
     ]
     summary = verify(str(recording.path))
     assert (summary.status, [problem.reason for problem in summary.problems]) == (Status.INCOMPLETE, ["gap"])

@@ -264,7 +264,7 @@ def modern_tool() -> list[str]:
         (["{}:4", "--"], "the server's command after -- is missing"),
         (["{}:4", "--url", "http://127.0.0.1:9", "--", "x"], "not by both"),
         (["{}:4", "--set", "$.arguments.name.x=1", "--", "x"], "it cannot be added"),
-        (["{}:4", "--ignore", "x", "--", "x"], "a name alone may stand for one place or for all"),
+        (["{}:4", "--ignore", "x", "--", "x"], "a bare name is ambiguous"),
         (["{}:4", "--timeout", "nan", "--", "x"], "finite"),
         (["{}:4", "--capture", "", "--", "x"], "--capture needs the name of a file"),
     ],

@@ -131,7 +131,7 @@ def test_a_file_that_is_no_capture_is_refused() -> None:
         ([TIME, "--match", "exact"], "--match is one of strict, default, loose, not exact"),
         (
             [TIME, "--ignore", "arguments"],
-            "a name alone may stand for one place or for all. Write $.arguments or $..arguments.",
+            "a bare name is ambiguous. Write $.arguments or $..arguments.",
         ),
         ([TIME, "--guess"], "there is no option --guess; mcpspy mock --help lists them"),
         ([TIME, "--capture="], "--capture needs the name of a file"),

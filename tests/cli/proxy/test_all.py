@@ -206,7 +206,7 @@ def test_a_tap_that_ends_again_and_again_waits_for_its_next_start(file: Path, up
             proxy.read(1)
             (one,) = set(proxy.children()) - {other}
         assert line == (
-            "mcpspy: one: its tap ended with status -9; it is started again within 60 s, for it has ended 5 times\n"
+            "mcpspy: one: its tap ended with status -9; it is started again within 60 s, because it has ended 5 times\n"
         )
         run("wrap", "--status")
         assert proxy.children() == [other]

@@ -348,7 +348,7 @@ def test_json_has_what_was_sent_and_the_comparison(visit: str, tmp_path: Path) -
         (["{}:98..99", "--", "x"], "there is no row 98"),
         (["{}", "--only", "tool:none", "--", "x"], "no message of a client matches --only"),
         (["{}", "--only", "tool:", "--", "x"], "in the filter"),
-        (["{}", "--ignore", "x", "--", "x"], "a name alone may stand for one place or for all"),
+        (["{}", "--ignore", "x", "--", "x"], "a bare name is ambiguous"),
         (["{}", "--timeout", "0", "--", "x"], "--timeout"),
         (["{}", "--speed", "nan", "--", "x"], "finite"),
         (["{}", "--capture", "", "--", "x"], "--capture needs the name of a file"),

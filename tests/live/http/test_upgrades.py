@@ -55,7 +55,7 @@ def test_http_2_without_an_offer_is_refused_with_the_reason_and_what_to_do(tmp_p
         client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
         answer = client.rest()
         assert answer.startswith(b"HTTP/1.1 400 ")
-        assert answer.endswith(b"mcpspy: no HTTP/1.x request line: it begins HTTP/2, and HTTP/1.1 is spoken here\n")
+        assert answer.endswith(b"mcpspy: no HTTP/1.x request line: it begins HTTP/2, and mcpspy speaks HTTP/1.1\n")
         assert not upstream.was_called
     said = run("check", str(tmp_path / "x.mcpspy")).stdout
     assert "Let the client speak HTTP/1.1 to mcpspy" in said

@@ -368,8 +368,7 @@ def test_a_controller_is_told_that_its_intercept_changed_nothing(home: Path, opt
         with subprocess.Popen([*MCPSPY, *words], stderr=stderr) as control:
             eventually(lambda: b"They stay" in log.read_bytes() or None, "the intercept")
             client.send(call(1))
-            why = b"changed nothing: the message has no params.x"
-            said = b"mcpspy: the intercept tool:search => remove params.x %b\n" % why
+            said = b"mcpspy: the message has no params.x, so the intercept tool:search => remove params.x changed nothing\n"
             eventually(lambda: said in log.read_bytes() or None, "a word that it changed nothing")
             client.close(client.stdin)
             client.wait()

@@ -200,7 +200,7 @@ def test_a_capture_that_is_cut_to_nothing_begins_again_with_a_header_and_that_is
         exchanged_until_said(client)
         assert_traffic_passes(client)
         assert client.rest(client.stderr).decode() == (
-            f"mcpspy: {path}, which is being recorded, was cut by another program; what it lost is missing\n"
+            f"mcpspy: {path}, which is being recorded, was cut by another program; the records cut off are lost\n"
         )
         records = client.records()
         assert [type(record) for record in records[:2]] == [Header, Gap]

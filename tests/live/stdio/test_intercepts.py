@@ -95,7 +95,7 @@ def test_an_intercept_that_changes_nothing_says_so_once(action: str, why: str) -
         said = client.rest(client.stderr).decode()
         client.wait()
         records = client.records()
-    words = f"the intercept {text} changed nothing: {why}"
+    words = f"{why}, so the intercept {text} changed nothing"
     notes = [record.text for record in records if isinstance(record, Note) and record.topic == "not-intercepted"]
     assert (said.count(f"mcpspy: {words}\n"), notes) == ((1, [words]) if why else (0, []))
     assert [record.sent for record in records if isinstance(record, Intercept)] == ([] if why else ["changed", "changed"])

@@ -31,10 +31,10 @@ def test_a_setting_is_a_path_and_json(text: str, steps: tuple[str | int, ...], v
         ("$a=1", "this is not a step of a path"),
         ("$.a=1 2", "the value ends here"),
         ("$=1", "a path is missing"),
-        ("$.a=NaN", "the value is no JSON"),
-        ("$.a=/srv", 'the value is no JSON. Put a text in quotation marks: "/srv".'),
-        ("$.a[*]=1", "fits many values"),
-        ("$..a=1", "fits many values"),
+        ("$.a=NaN", "the value is not JSON"),
+        ("$.a=/srv", 'the value is not JSON. Put a text in quotation marks: "/srv".'),
+        ("$.a[*]=1", "can match several values"),
+        ("$..a=1", "can match several values"),
     ],
 )
 def test_a_setting_that_makes_no_sense_says_what_to_write(text: str, sentence: str) -> None:

@@ -40,16 +40,16 @@ REQUEST_REFUSED: Final = transport_rule(
 
 UNREADABLE_RESPONSE: Final = transport_rule(
     name="unreadable-response",
-    title="Response that could not be read",
-    what="A response is not HTTP/1.x that everybody reads in the same way, or has a coding that nobody here can undo.",
-    why="Each client reads it in its own way, or refuses it. mcpspy passed every byte on, and does not know what was answered.",
+    title="Unreadable response",
+    what="A response is not valid, unambiguous HTTP/1.x, or has a content coding that mcpspy cannot decode.",
+    why="Clients read it differently, or refuse it. mcpspy passed every byte on, and does not know what the server answered.",
     blame="The server, or a proxy in front of it: it wrote the response.",
     example=(
         '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
         "← 200 OK\n  Content-Type: application/json\n  Content-Encoding: lzma\n  7zXZ"
     ),
     clean=CLEAN_POST,
-    advice="Let an HTTP library write head and body; for chunks leave out Content-Length.",
+    advice="Let an HTTP library write the response: chunks without Content-Length, and only codings that the client accepts.",
 )
 
 STATUS_CONTRADICTS: Final = transport_rule(
@@ -137,11 +137,11 @@ FOREIGN_RESOURCE: Final = transport_rule(
 
 UNREWRITTEN_ADDRESS: Final = transport_rule(
     name="unrewritten-address",
-    title="Address of the server left unrewritten",
+    title="Server address not rewritten",
     severity=Severity.ERROR,
     what=(
-        "Metadata for a login names the server, and reached the client as it came: compressed although mcpspy asked for it plain, or "
-        "larger than 1 MiB."
+        "Metadata for a login names the server, and reached the client unchanged: it was compressed, although mcpspy asked for it "
+        "uncompressed, or larger than 1 MiB."
     ),
     why="The client knows the server by mcpspy's address: it refuses the metadata, and the login ends there.",
     blame="mcpspy: it could not write its own address into the document.",
@@ -275,7 +275,7 @@ def _anomaly(facts: CaptureFacts, transaction: Transaction, anomaly: Anomaly) ->
         rule = UNREADABLE_RESPONSE
         exchange = facts.first_exchanges.get(transaction.number)
         call = f"{transaction.method} {transaction.target}" if exchange is None else call_name(exchange)
-        what = f"What came back for {call} could not be read: {anomaly.data.decode('utf-8', 'replace')}."
+        what = f"The response to {call} could not be read: {anomaly.data.decode('utf-8', 'replace')}."
         culprit, blame, advice = unread_fault(anomaly.data)
         group = culprit
     elif anomaly.name in _ANOMALIES:

@@ -154,7 +154,7 @@ def unread_fault(reason: bytes) -> Fault:
         blame = "mcpspy: it reads HTTP/1.x, and passes on what follows a switch as it comes."
         return Fault(MCPSPY, blame, "Let the client make no offer to switch, or leave this server out of mcpspy.")
     if _TOO_LONG in reason:
-        return Fault(MCPSPY, "mcpspy: it reads no longer heads.", "Let the server send fewer or shorter fields.")
+        return Fault(MCPSPY, "mcpspy: the head is longer than it can read.", "Let the server send fewer or shorter fields.")
     return Fault(SERVER, "", "")
 
 
@@ -164,7 +164,7 @@ def refusal_fault(_: CaptureFacts, transaction: Transaction, reason: bytes) -> F
         blame = "The configuration of the client: its URL says https. mcpspy listens with HTTP, and speaks TLS to the server."
         return Fault(CONFIGURATION, blame, "Give the client the URL that mcpspy printed, which begins with http.")
     if _HTTP2 in reason:
-        blame = "The configuration of the client: it begins with HTTP/2 and asks nobody first, and mcpspy speaks HTTP/1.1."
+        blame = "The configuration of the client: it starts with HTTP/2 without asking, and mcpspy speaks HTTP/1.1."
         return Fault(CONFIGURATION, blame, "Let the client speak HTTP/1.1 to mcpspy, or let it ask first (Upgrade: h2c).")
     if transaction.status == _MISDIRECTED:
         blame = (
