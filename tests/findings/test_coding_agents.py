@@ -527,7 +527,7 @@ SHOWN: dict[str, tuple[Callable[[], Agent], list[list[str]]]] = {
         lambda: claude(FIND, FORECAST, tools=[SEARCH], first=[NAMED], more=LOADED),
         [
             [
-                "2 names of deferred tools  ToolSearch finds them: never searched for so far",
+                "2 names of deferred tools  ToolSearch finds them: not searched for yet",
                 "mcp__weather__alerts, mcp__weather__forecast",
             ],
             ["1 name of deferred tools  ToolSearch finds them: searched 1 time so far", "mcp__weather__alerts"],
@@ -536,7 +536,7 @@ SHOWN: dict[str, tuple[Callable[[], Agent], list[list[str]]]] = {
     ),
     "a server, searched and found": (
         lambda: codex((SEARCHES, found(namespace("mcp__weather"))), tools=[CODEX_SEARCH], first=[DEFERRED, *CONTEXT]),
-        [["1 name of deferred tools  tool_search finds them: never searched for so far", "mcp__weather"], []],
+        [["1 name of deferred tools  tool_search finds them: not searched for yet", "mcp__weather"], []],
     ),
     "a server, without a search": (
         lambda: codex(tools=[function("exec")], first=[DEFERRED, *CONTEXT]),

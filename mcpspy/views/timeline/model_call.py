@@ -136,7 +136,7 @@ def _deferred(prompt: Prompt, width: int | None) -> Iterator[Line]:
     if not names:
         return
     searches = sum(use.name == search for turn in prompt.turns for use in turn.uses)
-    so_far = f"searched {counted(searches, 'time')} so far" if searches else "never searched for so far"
+    so_far = f"searched {counted(searches, 'time')} so far" if searches else "not searched for yet"
     words = f"  {one_line(search)} finds them: {so_far}" if search else ""
     yield fitted([("  ", ""), (f"{counted(len(names), 'name')} of deferred tools", ""), (words, "dim")], width)
     yield fitted([("    ", ""), (one_line(", ".join(names)), "key")], width)
