@@ -11,6 +11,7 @@ A value without quotes has to look random, and more so the less its surroundings
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 from ..capture.redaction.arguments import CONTAINERS, follows_name
@@ -77,7 +78,9 @@ _PATTERNS: Final[tuple[_Layout, ...]] = (
     # .netrc
     _layout(b"login ", rb"\blogin[ \t]+\S{1,256}\s{1,99}(?P<name>password)[ \t]+(?P<value>\S{1,512})", _any),
     # SQL
-    _layout(b"'", rb"(?i)\b(?P<name>password)[ \t]+(?:for[ \t]+\S{1,128}[ \t]*)?=?[ \t]*'(?P<value>[^'\n]{1,512})'", _any),
+    _layout(
+        b"'", rb"(?i)\b(?P<name>password)[ \t]++(?:for[ \t]++\S{1,128}[ \t]*+)?(?:=[ \t]*+)?'(?P<value>[^'\n]{1,512})'", _any
+    ),
     # source code: an annotated name, an item, a call with a name and a value, a setter, a macro, a wrapped value
     _layout(b"=", _NAME + rb"\??[ \t]*:[ \t]*[A-Za-z_][\w.\[\]|]{0,60}[ \t]*=[ \t]*" + _QUOTED, _any),
     _layout(b"]", rb"""\[["'](?P<name>[\w.-]{2,60})["']\][ \t]*=[ \t]*""" + _QUOTED, _any),
@@ -227,10 +230,9 @@ def _tables(data: bytes) -> Iterator[list[Cells]]:
     small = data.lower()
     if b"<tr" in small:
         starts = [match.end() for match in _html_row.finditer(data)]
-        yield [
-            [match.span(1) for match in _html_cell.finditer(data, start, end)]
-            for start, end in zip(starts, [*starts[1:], len(data)], strict=True)
-        ]
+        rows = pairwise([*starts, len(data)])
+        if table := [[match.span(1) for match in _html_cell.finditer(data, start, end)] for start, end in rows]:
+            yield table
     if b"values" in small:
         for match in _inserted.finditer(data):
             yield [

@@ -39,6 +39,10 @@ _FACTS: Final = {
 """Members of an object with secrets that hold none."""
 
 _SHORTEST_RANDOM: Final = 8
+_LONGEST_LABEL: Final = 256
+_MOST_STEPS: Final = 8
+"""So many names and items around a string are looked at: in a text that is nested deeper, time stays linear."""
+
 _AROUND_TOKEN: Final = 400
 
 
@@ -52,21 +56,21 @@ class NamedValues:
         self._data = data
         self._walk = walk
         self._names = names
-        self._named: tuple[Sequence[str | int], str, bool] = ((), "", False)
-        self._waiting: tuple[Sequence[str | int], Leaf] | None = None
-        self._announced: list[str | int] = []
-        self._items: list[tuple[list[str | int], bytes]] = []
-        """The latest two strings of lists, with their steps."""
+        self._named = (-1, "", False)
+        self._waiting: tuple[int, Leaf] | None = None
+        self._announced: tuple[int, int] | None = None
+        self._items: list[tuple[int, bytes]] = []
+        """The latest two strings of lists, with the lists that they are in."""
         self.late: list[tuple[Leaf, str]] = []
 
     def kind(self, leaf: Leaf) -> str | None:
         """Return the kind of secret that a string is by what names it; None if nothing does."""
         if leaf.is_name:
             return None
-        steps = list(self._walk.steps)
+        steps = self._walk.last_steps(_MOST_STEPS)
         value = self._data[leaf.start : leaf.end]
         name = leaf.name.lower()
-        kind = self._sibling_kind(leaf, name, value, steps[:-1])
+        kind = self._sibling_kind(leaf, name, value)
         if kind is None and steps and isinstance(steps[-1], int):
             kind = self._item_kind(leaf, value, steps)
         return kind or self._outer_kind(name, value, steps)
@@ -79,8 +83,9 @@ class NamedValues:
         value = self._data[leaf.start : leaf.end]
         return leaf.name == b"signature" and b"(" in value and b" " in value
 
-    def _sibling_kind(self, leaf: Leaf, name: bytes, value: bytes, here: list[str | int]) -> str | None:
-        if name in NAMING:
+    def _sibling_kind(self, leaf: Leaf, name: bytes, value: bytes) -> str | None:
+        here = self._walk.container
+        if name in NAMING and len(value) <= _LONGEST_LABEL:
             kind = self._names.label(JSON.read(value))
             if kind is not None:
                 self._named = here, kind, name in _VAGUE
@@ -94,18 +99,18 @@ class NamedValues:
             self._waiting = (here, leaf) if name == b"value" else self._waiting
         return None
 
-    def _item_kind(self, leaf: Leaf, value: bytes, steps: list[str | int]) -> str | None:
+    def _item_kind(self, leaf: Leaf, value: bytes, steps: Sequence[str | int]) -> str | None:
         """Return the kind of an item of a list, by the items before it."""
-        *outer, at = steps
-        before = [text for where, text in self._items if where[:-1] == outer][-2:] if at else []
-        self._items = [*self._items[-1:], (steps, value)]
-        announced, self._announced = self._announced, []
+        here, at = self._walk.container, int(steps[-1])
+        before = [text for where, text in self._items if where == here] if at else []
+        self._items = [*self._items[-1:], (here, value)]
+        is_announced, self._announced = self._announced == (here, at), None
         if value.startswith(b"-"):
             head = self._data[max(leaf.start - LONGEST_COMMAND, 0) : leaf.start]
             if not is_attached_password(value, head) and announces_secret(value, self._is_option):
-                self._announced = [*outer, int(at) + 1]
-            return "key" if announced == steps and not value.startswith(b"--") else None
-        if announced == steps:
+                self._announced = here, at + 1
+            return "key" if is_announced and not value.startswith(b"--") else None
+        if is_announced:
             return "key"
         if len(before) > 1 and follows_name(before[0].decode("latin-1"), before[1].decode("latin-1"), value.decode("latin-1")):
             head = self._data[max(leaf.start - LONGEST_COMMAND, 0) : leaf.start]
@@ -118,7 +123,7 @@ class NamedValues:
                 self.late.append((leaf._replace(start=leaf.start + start), "key"))
             elif start == 0:
                 return "key"
-        is_pair = at == 1 and outer and isinstance(outer[-1], int) and looks_random(value)
+        is_pair = at == 1 and len(steps) > 1 and isinstance(steps[-2], int) and looks_random(value)
         return self._names.label(JSON.read(before[-1])) if is_pair and before else None
 
     def _is_option(self, name: bytes) -> bool:

@@ -138,7 +138,7 @@ _options = lazy_pattern(
     rb"(?<![\w-])(--[A-Za-z][\w-]*+)(?:[\"'],[ \t]*|[ \t]+)(?:\"([^\"]+)\"|'([^']+)'|([^\s\"'-][^\s\"']*+))"
 )
 _line = lazy_pattern(rb"(?:[^\r\n]|\r?\n[ \t])*+")
-_pairs = lazy_pattern(rb"[^=;\s\"']+=([^;\"']*[^;\s\"'])")
+_pairs = lazy_pattern(rb"[^=;\s\"']{1,256}+=([^;\"']*[^;\s\"'])")
 NO_VALUES: Final = {
     b"", b"false", b"n/a", b"nil", b"no", b"none", b"not", b"null", b"off", b"on", b"required", b"string", b"true", b"undefined",
     b"unset", b"yes",
@@ -156,15 +156,24 @@ def assigned_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
     """Yield values after `NAME=`, `name: `, `"name": "`, `--name=`, `--name `, `'--name', '` if the name says that they are secret.
 
     After a colon or blanks, a value without quotes must not look like a word: that may be the text of a description.
+    Of a line of cookies all values are yielded, of a line that sets a cookie only the first.
     """
-    at = 0
+    at = cookies_end = line_end = 0
     while match := _assigned.search(data, at):
         at = match.end("sign")
         kind = names.assigned(match["name"])
         if kind is None or data.endswith(b"://", 0, match.start()):  # the user before a host
             continue
         if kind == "cookie":
-            yield from _cookie_spans(data, match)
+            if at >= cookies_end:  # else they are among those of an earlier name
+                if at > line_end and (line := _line.match(data, at)):
+                    line_end = line.end()
+                cookies_end = line_end
+                for pair in _pairs.finditer(data, at, line_end):
+                    yield SecretSpan(*pair.span(1), "cookie", pair[1])
+                    if match["name"].lower().startswith(b"set"):  # what follows are attributes
+                        cookies_end = pair.end()
+                        break
             continue
         span = _value_span(data, match)
         if span is not None:
@@ -177,15 +186,6 @@ def assigned_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
             if kind is not None:
                 which = option.lastindex or 0
                 yield SecretSpan(*option.span(which), kind, option[which])
-
-
-def _cookie_spans(data: bytes, match: re.Match[bytes]) -> Iterator[SecretSpan]:
-    """Yield the values of a line of cookies; of a line that sets a cookie only the first, for the others are its attributes."""
-    line = _line.match(data, match.end("sign"))
-    for pair in _pairs.finditer(data, match.end("sign"), line.end() if line else len(data)):
-        yield SecretSpan(*pair.span(1), "cookie", pair[1])
-        if match["name"].lower().startswith(b"set"):
-            break
 
 
 def _value_span(data: bytes, match: re.Match[bytes]) -> tuple[int, int] | None:

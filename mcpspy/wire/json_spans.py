@@ -346,7 +346,7 @@ class JsonWalk:
     value that begins there, and `end` says where it ends.
     """
 
-    __slots__ = ("_begin", "_called", "_data", "_names", "_opened", "_positions", "_root", "end", "is_sound")
+    __slots__ = ("_begin", "_begins", "_called", "_data", "_names", "_opened", "_positions", "_root", "end", "is_sound")
 
     def __init__(self, data: bytes, root: Position | None = None, *, begin: int | None = None) -> None:
         self._data = data
@@ -354,6 +354,7 @@ class JsonWalk:
         self.end = len(data)
         self._root = root
         self._opened: list[bool] = []  # from the outside in: whether it is an object
+        self._begins: list[int] = []  # where each of them begins
         self._names: list[bytes | int] = []  # the latest member or item of each
         self._positions: list[Position | None] = []
         self._called: list[bytes] = []  # of an array its name, for its items
@@ -362,7 +363,16 @@ class JsonWalk:
     @property
     def steps(self) -> Sequence[str | int]:
         """The members and items that lead to the latest leaf."""
-        return [step if isinstance(step, int) else _text_of_name(step) for step in self._names[: len(self._opened)]]
+        return self.last_steps(len(self._opened))
+
+    def last_steps(self, count: int) -> list[str | int]:
+        """Return the last of these steps, at most `count`, whatever the depth."""
+        return [step if isinstance(step, int) else _text_of_name(step) for step in self._names[-count:]]
+
+    @property
+    def container(self) -> int:
+        """Where the object or array begins that the latest leaf is in; -1 if it is in none."""
+        return self._begins[-1] if self._begins else -1
 
     @property
     def depth(self) -> int:
@@ -403,6 +413,7 @@ class JsonWalk:
                     continue
                 in_array = match[0] == b"["
                 name = name if in_array else b""
+                self._begins.append(match.start())
                 self._open(name, position, is_array=in_array)
             elif which != _BARE:
                 start, end = match.span(1)
@@ -430,6 +441,7 @@ class JsonWalk:
             self.is_sound = False
             return b"", self._root
         self.is_sound = self._opened.pop() != is_array and self.is_sound
+        self._begins.pop()
         self._names.pop()
         self._called.pop()
         return self._called[-1] if self._called else b"", self._positions.pop()

@@ -228,3 +228,37 @@ def test_a_value_may_have_another_pseudonym_after_forgetting() -> None:
     first = apply_edits(data, searcher.payload_edits(data))
     searcher.forget()
     assert apply_edits(data, searcher.payload_edits(data)) == first.replace(b"0123456789ab", b"ba9876543210") != first
+
+
+@pytest.mark.parametrize("text", ["token <tr", "token <tr class=", "password <tr/", "key <trace", "<tr>", "token <tr></tr>"])
+def test_a_text_with_the_beginning_of_a_row_of_a_table_is_read(text: str) -> None:
+    assert made(text) == text
+
+
+@pytest.mark.parametrize(
+    ("beginning", "piece"),
+    [
+        ("SET password 'x' password ", " "),
+        ("", "Cookie: a=b; "),
+        ("", "Set-Cookie: a; "),
+        ("Cookie: ", "a"),
+        ("[" * 5_000, '"",'),
+        ('{"a":' * 5_000, '"",'),
+        ("", '{"name":"token","value":'),
+    ],
+)
+def test_a_long_text_takes_time_in_proportion(beginning: str, piece: str) -> None:
+    made(beginning + piece * (100_000 // len(piece)))  # quadratic, it would meet the deadline of every test
+
+
+def test_every_cookie_of_a_line_is_masked_and_of_one_that_is_set_the_value() -> None:
+    line = "Cookie: a=11aa22bb; b=Cookie: c=33cc44dd\nSet-Cookie: d=55ee66ff; Path=/x Set-Cookie: e=77aa88bb; Path=/y"
+    shared = made(line)
+    assert not [value for value in ("11aa22bb", "33cc44dd", "55ee66ff", "77aa88bb") if value in shared]
+    assert "Path=/x" in shared
+    assert "Path=/y" in shared
+
+
+def test_a_long_text_under_a_name_names_nothing() -> None:
+    text = json.dumps({"name": "token " * 100, "value": "Zm9vYmFy"})
+    assert made(text) == text

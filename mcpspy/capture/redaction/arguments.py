@@ -51,6 +51,9 @@ PLACES = {
 SETTERS = (["config", "set"], ["configure", "set"], ["config"], ["set"])
 """Words between a program and the name of what it sets."""
 
+_MOST_WORDS = max(len(command.split()) for command in PLACES)
+"""So many words of a command are kept: no secret is told by more words before it."""
+
 _COMMON = ("http", "https")
 """Programs whose names are words of other commands too: they count as the first word of a command only."""
 
@@ -117,7 +120,8 @@ def password_starts(arguments: list[str]) -> dict[int, int]:
                 program = name if name in PROGRAMS else f"{last} {name}"
             elif program == _WRAPPER:
                 program = ""
-            words.append(bare if words else name)
+            if len(words) < _MOST_WORDS:
+                words.append(bare if words else name)
             last = name
         elif program:
             attached, separate, sign = PROGRAMS[program]

@@ -448,3 +448,9 @@ def test_a_command_without_secrets_needs_no_import() -> None:
         "mcpspy.capture.redaction.redactor",
         "mcpspy.records",  # which a tap has already
     ]
+
+
+@pytest.mark.parametrize("piece", ["a ", "mc alias ", "-e A b ", "curl -u ", "a=b "])
+def test_a_long_command_takes_time_in_proportion(piece: str) -> None:
+    count = (1 << 17) // len(piece)  # Linux takes no longer argument
+    REDACT.argv(["sh", "-c", piece * count])  # quadratic, it would meet the deadline of every test
