@@ -1,6 +1,7 @@
 """The packages: what is in them, that pip, `uvx` and `pipx` run mcpspy from its wheel, and the workflows that publish them."""
 
 import email.parser
+import json
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ import pytest
 
 from mcpspy import __version__
 from tests.conftest import ROOT
+from tests.golden.test_format_1 import NAMES, changes
 
 pytestmark = pytest.mark.npm
 
@@ -170,6 +172,19 @@ def test_pip_installs_mcpspy_from_the_wheel(wheel: Path) -> None:
     done = step(ROOT, "try", wheel)
     assert done.returncode == 0, done.stderr
     assert "8 calls" in done.stdout
+
+
+@pytest.mark.parametrize("pure", ["", "1"])
+def test_the_installed_wheel_prints_of_golden_captures_what_this_version_did(pure: str, wheel: Path, tmp_path: Path) -> None:
+    run(TOOLS / "uv", "venv", "--quiet", tmp_path / "installed", home=tmp_path)
+    python = tmp_path / "installed" / "bin" / "python"
+    run(TOOLS / "uv", "pip", "install", "--quiet", "--python", python, wheel, home=tmp_path)
+    shutil.copytree(ROOT / "tests" / "golden", tmp_path / "tests" / "golden")
+    done = subprocess.run(
+        [python, "-m", "tests.golden.printed", *NAMES], cwd=tmp_path, env={**os.environ, "TZ": "UTC", "MCPSPY_PURE": pure},
+        capture_output=True, timeout=LONG_S, check=True,
+    )  # fmt: skip
+    assert changes(dict(json.loads(done.stdout))) == []
 
 
 def test_the_index_would_take_both_packages(packages: Path, tmp_path: Path) -> None:

@@ -61,6 +61,18 @@ def schemas(value: Any) -> set[Any]:
     return {item["schema"] for item in value if "schema" in item}
 
 
+def changes(printed: dict[str, Any]) -> list[str]:
+    """List what is not printed as it was."""
+    found: list[str] = []
+    for name, outputs in printed.items():
+        stored = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+        for verb, output in outputs.items():
+            known = [of_rules(item, RULES) for item in output["printed"]]
+            assert schemas(known) <= {1}, (name, verb)
+            found += differences(stored.get(verb, {}), shortened({**output, "printed": known}), f"{name}: {verb}")
+    return found
+
+
 def test_every_golden_file_is_as_it_was() -> None:
     files = [*FOLDER.iterdir(), *map(path_of, OLDER)]
     changed = [
@@ -81,13 +93,7 @@ def test_every_golden_capture_has_its_output() -> None:
 @pytest.mark.parametrize("names", SLICES, ids=["first", "second", "third", "fourth"])
 def test_what_was_printed_is_still_printed(names: list[str], mode: str) -> None:
     environment = {"MCPSPY_PURE": "1"} if mode == "pure" else {}
-    wrong: list[str] = []
-    for name, outputs in printed(names, **environment).items():
-        stored = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-        for verb, output in outputs.items():
-            known = [of_rules(item, RULES) for item in output["printed"]]
-            assert schemas(known) <= {1}, (name, verb)
-            wrong += differences(stored.get(verb, {}), shortened({**output, "printed": known}), f"{name}: {verb}")
+    wrong = changes(printed(names, **environment))
     assert not wrong, "\n".join(wrong[:40])
 
 

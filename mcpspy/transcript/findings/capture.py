@@ -57,6 +57,7 @@ RECORDING_GAP: Final = capture_rule(
 )
 
 _FILE: Final = "The file, or the program that wrote it."
+_REPAIRED: Final = "The file: these records were recorded, and damaged or cut out later."
 _RECORD: Final = "Record the session with mcpspy, if you need these messages."
 
 RULES: Final = (CAPTURE_INCOMPLETE, CAPTURE_DAMAGED, CAPTURE_EDITED, RECORDING_GAP)
@@ -68,6 +69,10 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if imported_facts(facts.capture.header):
             what = f"Not everything could be read from the imported file: {gap.why}."
             yield hit_on_record(RECORDING_GAP, facts, at_ns, gap.number, what, "file", blame=_FILE, advice=_RECORD)
+            continue
+        if gap.why.startswith("repaired"):
+            what = f"{gap.frames:,} records were lost from the capture before it was repaired: {gap.why.partition(': ')[2]}."
+            yield hit_on_record(RECORDING_GAP, facts, at_ns, gap.number, what, "file", blame=_REPAIRED, advice=_RECORD)
             continue
         what = f"{gap.frames:,} frames with {gap.bytes:,} bytes passed unrecorded: {gap.why}."
         yield hit_on_record(RECORDING_GAP, facts, at_ns, gap.number, what, "disk")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpspy.records import Close, Frame
+from mcpspy.records import Close, Frame, Gap
 from mcpspy.transcript.findings.protocol.encoding import FLAWS
 from mcpspy.transcript.findings.registry import RULES
 from mcpspy.transcript.findings.rule import Finding, Severity
@@ -334,6 +334,12 @@ def test_half_a_line_on_stderr_is_nobodys_business() -> None:
 def test_a_gap_is_the_disks_fault() -> None:
     finding = only(Dialogue().gap().closes())
     assert (finding.rule, finding.culprit, "No space left on device" in finding.what) == ("recording-gap", "disk", True)
+
+
+def test_records_that_a_repair_left_out_are_not_charged_to_the_disk() -> None:
+    repaired = Gap(at_ns=1, since_ns=0, frames=2, bytes=50, why="repaired: unusable lines were left out")
+    (finding,) = Dialogue().add(repaired).closes().findings
+    assert (finding.rule, finding.culprit, "2 records were lost" in finding.what) == ("recording-gap", "file", True)
 
 
 def test_damage_of_one_kind_is_counted() -> None:
