@@ -371,7 +371,7 @@ class JsonWalk:
 
     @property
     def container(self) -> int:
-        """Where the object or array begins that the latest leaf is in; -1 if it is in none."""
+        """The offset of the object or array that the latest leaf is in; -1 if it is in none."""
         return self._begins[-1] if self._begins else -1
 
     @property
