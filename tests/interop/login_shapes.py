@@ -79,6 +79,29 @@ SHAPES: Final[dict[str, dict[str, Any]]] = {
     "itself, twice in the document": {
         "challenge": f"Bearer resource_metadata=SERVER{PRM}", "documents": {PRM: resource("SERVER", "SERVER"), AS: issuer("SERVER")},
     },
+    "itself, by OpenID": {
+        "challenge": f"Bearer {_METADATA}",
+        "documents": {AT_MCP: resource("SERVER/mcp", "SERVER/tenant"),
+                      f"/tenant{OPENID}": issuer("SERVER/tenant", subject_types_supported=["public"], jwks_uri="SERVER/jwks",
+                                                 id_token_signing_alg_values_supported=["RS256"])},
+    },
+    "itself, after a redirect": {
+        "challenge": f"Bearer {_METADATA}",
+        "documents": {AT_MCP: resource("SERVER/mcp", "SERVER"), AS: "/meta", "/meta": issuer("SERVER")},
+    },
+    "itself, and another first": {
+        "challenge": f"Bearer {_METADATA}", "elsewhere": IDP,
+        "documents": {AT_MCP: resource("SERVER/mcp", "ELSEWHERE", "SERVER"), AS: issuer("SERVER")},
+    },
+    "itself, and another next": {
+        "challenge": f"Bearer {_METADATA}", "elsewhere": IDP,
+        "documents": {AT_MCP: resource("SERVER/mcp", "SERVER", "ELSEWHERE"), AS: issuer("SERVER")},
+    },
+    "itself, by another issuer": {
+        "challenge": f"Bearer {_METADATA}",
+        "documents": {AT_MCP: resource("SERVER/mcp", "SERVER"), AS: {**issuer("SERVER"), "issuer": "https://login.example.com"}},
+    },
+    "without documents of its own": {"challenge": f"Bearer {_METADATA}", "documents": {AT_MCP: resource("SERVER/mcp", "SERVER")}},
     "its value in other members": {
         "challenge": f"Bearer {_METADATA}", "elsewhere": IDP,
         "documents": {AT_MCP: resource("SERVER/mcp", "ELSEWHERE", resource_name="SERVER/mcp", resource_documentation="SERVER/mcp")},
@@ -159,3 +182,15 @@ SHAPES: Final[dict[str, dict[str, Any]]] = {
     "no document at all": {"documents": {}},
     "no document, and names itself at the end": {"documents": {}, "iss": "SERVER"},
 }  # fmt: skip
+
+OWN: Final = (
+    "itself", "itself, with a path", "itself, the same path", "itself, and names itself at the end", "itself, by OpenID",
+    "itself, after a redirect", "itself, and another first", "itself, and another next", "itself, by another issuer",
+    "as in 2025-03-26", "as in 2025-03-26, and names itself at the end", "without documents of its own",
+)  # fmt: skip
+OWN_ROOT: Final = ("itself, all of it", "itself, all with a slash", "itself, twice in the document")
+CHECKED: Final = {**dict.fromkeys(OWN, "SERVER/mcp"), **dict.fromkeys(OWN_ROOT, "SERVER")}
+"""Servers that give tokens only for their own address (RFC 8707), where they are the authorization server too."""
+
+for _name, _accepted in CHECKED.items():
+    SHAPES[f"{_name}, and checks the resource"] = {**SHAPES[_name], "accepts": _accepted}

@@ -19,7 +19,16 @@ CLIENTS = {
     "TypeScript 2": typescript(SECOND, "oauth_client.mjs", "URL"),
 }
 ALL = [(client, shape) for shape in SHAPES for client in CLIENTS]
-FEW = [("Python 2", shape) for shape in ("itself, all of it", "without quotes", "at a path of its own", "as in 2025-03-26")]
+FEW = [
+    ("Python 2", shape)
+    for shape in (
+        "itself, all of it",
+        "without quotes",
+        "at a path of its own",
+        "as in 2025-03-26",
+        "itself, and checks the resource",
+    )
+]
 
 
 @pytest.mark.parametrize(("client", "shape"), current_tier()(sample=FEW, more=ALL[:: len(CLIENTS) + 1], full=ALL))

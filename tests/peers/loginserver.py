@@ -4,9 +4,10 @@
 
 SHAPE is JSON. `challenge` is the value of WWW-Authenticate in a 401; without it there is none. `documents` maps paths of the server
 to JSON, or to where they redirect to; `elsewhere` does the same for an authorization server on another port. With `iss` the
-redirect that ends a login names this issuer. SERVER and ELSEWHERE in them become the two addresses. Both servers agree to
-everything, at any path that ends in /register, /authorize or /token. The port of the server is the first line on standard output;
-then follows a line for each request.
+redirect that ends a login names this issuer. With `accepts` the `resource` of a login at the server has to be this, but for a slash
+at its end (RFC 8707). SERVER and ELSEWHERE in them become the two addresses. Otherwise both servers agree to everything, at any path
+that ends in /register, /authorize or /token. The port of the server is the first line on standard output; then follows a line for
+each request.
 """
 
 import json
@@ -51,7 +52,7 @@ class Handler(BaseHTTPRequestHandler):
         if url.path.endswith("/authorize"):
             query = parse_qs(url.query)
             back = {
-                "code": "code-1",
+                **({"code": "code-1"} if self.accepts(query) else {"error": "invalid_target"}),
                 "state": query["state"][0],
                 **({"iss": addressed(SHAPE["iss"])} if SHAPE.get("iss") else {}),
             }
@@ -70,6 +71,8 @@ class Handler(BaseHTTPRequestHandler):
         print(f"POST {self.path}", flush=True)
         if path.endswith("/register"):
             self.answer(CREATED, {**json.loads(body), "client_id": "client-1", "token_endpoint_auth_method": "none"})
+        elif path.endswith("/token") and not self.accepts(parse_qs(body.decode())):
+            self.answer(400, {"error": "invalid_target"})
         elif path.endswith("/token"):
             self.answer(200, {"access_token": "good", "token_type": "Bearer", "expires_in": 3600})
         elif self.headers["Authorization"] != "Bearer good":
@@ -83,6 +86,13 @@ class Handler(BaseHTTPRequestHandler):
                 self.answer(200, {"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no"}})
             else:
                 self.answer(200, {"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+    def accepts(self, parameters: dict[str, list[str]]) -> bool:
+        """Return whether this server gives tokens for what these parameters name."""
+        accepted = addressed(SHAPE.get("accepts", ""))
+        if not accepted or self.server is elsewhere:
+            return True
+        return all(resource.rstrip("/") == accepted for resource in parameters.get("resource", []))
 
     def do_DELETE(self) -> None:
         self.answer(200)

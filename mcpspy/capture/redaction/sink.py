@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from ...records import CLIENT, Close, Frame, Open, Partial, Record, RelayEvent
@@ -75,8 +75,8 @@ class RedactingSink:
         self._redactor = redactor
         self._heads: dict[bytes, tuple[bytes, tuple[tuple[int, int, str], ...]]] = {}
         self._sse: set[int] = set()  # streams of events, which may announce an endpoint
-        # the filters of streams with OAuth bodies, and their transactions
-        self._bodies: dict[int, tuple[BodyFilter, int]] = {}
+        # the filters of streams with OAuth bodies, their transactions, and what makes another filter
+        self._bodies: dict[int, tuple[BodyFilter, int, Callable[[], BodyFilter]]] = {}
         # streams without a head, which may begin with a head that was refused: the last line of that so far
         self._opaque: dict[int, bytes] = {}
         # transactions at OAuth's paths, and those with a form, whose response is never JSON-RPC: whether it may be
@@ -155,7 +155,7 @@ class RedactingSink:
         """Redact a body, or its first part, that asks for tokens; the response to it then has some."""
         if is_grant(record.data):
             self._oauth[transaction] = False
-            self._bodies[record.stream] = self._redactor.body_filter("", may_be_rpc=False), transaction
+            self._search(record.stream, transaction, partial(self._redactor.body_filter, "", may_be_rpc=False))
             self._body(record, *self._bodies[record.stream])
 
     def _refused_head(self, record: Frame, begun: bytes) -> None:
@@ -206,18 +206,25 @@ class RedactingSink:
             )
             # a page of HTML that says what went wrong is kept
             seals_markup = record.name == "response" and not _IS_ERROR(record.head)
-            body = self._redactor.body_filter(
-                content_type, is_sealed=is_sealed, may_be_rpc=may_be_rpc is not False, seals_markup=seals_markup
+            made = partial(
+                self._redactor.body_filter,
+                content_type,
+                is_sealed=is_sealed,
+                may_be_rpc=may_be_rpc is not False,
+                seals_markup=seals_markup,
             )
-            self._bodies[record.stream] = body, record.transaction
+            self._search(record.stream, record.transaction, made)
         elif record.name == "request":
             self._requests[record.stream] = record.transaction
         self._redact_heads(record)
         if record.redacted and _IS_REDIRECT(record.head):
             # its body repeats the location: `Found. Redirecting to http://localhost/callback?code=…`
-            self._bodies[record.stream] = self._redactor.body_filter("", is_sealed=True), record.transaction
+            self._search(record.stream, record.transaction, partial(self._redactor.body_filter, "", is_sealed=True))
         if record.name == "response" and not record.head.startswith((b"HTTP/1.1 1", b"HTTP/1.0 1")):
             self._oauth.pop(record.transaction, None)
+
+    def _search(self, stream: int, transaction: int, body_filter: Callable[[], BodyFilter]) -> None:
+        self._bodies[stream] = body_filter(), transaction, body_filter
 
     def _redact_heads(self, record: Open) -> None:
         record.head, record.redacted = self._head(record.head)
@@ -238,7 +245,7 @@ class RedactingSink:
     def _close(self, record: Close) -> list[Record]:
         """End a stream. Return the rest of a body that did not come to its end."""
         self._forget(record.stream)
-        body, _ = self._bodies.pop(record.stream, (None, 0))
+        body, *_ = self._bodies.pop(record.stream, (None,))
         data, redacted = (b"", ()) if body is None else body.close()
         if trailers := record.extra.get("trailers"):
             record.extra["trailers"] = self._redactor.trailers(trailers)
@@ -251,7 +258,7 @@ class RedactingSink:
         self._opaque.pop(stream, None)
         self._requests.pop(stream, None)
 
-    def _body(self, record: Frame, body: BodyFilter, transaction: int) -> None:
+    def _body(self, record: Frame, body: BodyFilter, transaction: int, body_filter: Callable[[], BodyFilter]) -> None:
         """Redact a body, or a part of one: a secret may begin in one part and end in the next, where its pseudonym goes."""
         data, redacted = body.feed(record.data)
         if not record.part:
@@ -262,6 +269,9 @@ class RedactingSink:
             self._oauth.pop(transaction, None)
         record.data = data
         _mark(record, redacted)
+        if record.forwarded:
+            sent = body_filter()
+            record.rare["forwarded"] = sent.feed(record.forwarded)[0] + sent.close()[0]
 
     def _endpoint(self, record: Frame) -> None:
         if len(record.data) > MAX_ENDPOINT_BYTES or b"endpoint" not in record.data:

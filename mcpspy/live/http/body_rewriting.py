@@ -1,10 +1,12 @@
-"""Response bodies in which a name may have to be rewritten, kept only until that is known.
+"""Bodies in which a name may have to be rewritten, kept only until that is known.
 
-There are two kinds: the `endpoint` event at the beginning of an HTTP+SSE stream, and OAuth's protected-resource metadata. Each class
-takes pieces of a body and returns the bytes to send on, which are the same bytes if nothing is rewritten.
+There are three kinds: the `endpoint` event at the beginning of an HTTP+SSE stream, OAuth's metadata, and the forms of a login, which
+are requests. Each class takes pieces of a body and returns the bytes to send on, which are the same bytes if nothing is rewritten.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from ...records import Open, Record
 from ...wire.http_body import Body, BodyEnd
@@ -133,16 +135,16 @@ class _Chunks:
         return left < 0
 
 
-class MetadataHold:
-    """The response with protected-resource metadata, kept whole: rewriting changes its length, which its head says.
+class BodyHold:
+    """A response with OAuth's metadata or a request with a form of a login, kept whole: rewriting changes its length in the head.
 
     `opening`, the record of its head, waits too: `release_opening` returns it once the head that was sent on is known.
     """
 
-    __slots__ = ("_body", "_held_bytes", "_rewriting", "_opening", "_raw", "_sent", "body", "head")
+    __slots__ = ("_body", "_held_bytes", "_opening", "_raw", "_rewrite", "_sent", "body", "head")
 
-    def __init__(self, opening: Open, forwarded: bytes, rewriting: Rewriting) -> None:
-        self._rewriting = rewriting
+    def __init__(self, opening: Open, forwarded: bytes, rewrite: Callable[[bytes], bytes]) -> None:
+        self._rewrite = rewrite
         self._opening: Open | None = opening
         self._raw = [forwarded]
         self._body: list[bytes] = []
@@ -166,7 +168,7 @@ class MetadataHold:
         if self._sent:
             return end.raw
         body = b"".join(self._body)
-        rewritten = self._rewriting.metadata(body)
+        rewritten = self._rewrite(body)
         if rewritten == body:
             return self.release() + end.raw
         self._sent = True

@@ -16,11 +16,12 @@ from time import monotonic_ns
 from typing import Any
 
 from ...compiled import compiled
-from ...records import CLIENT, MCPSPY, SERVER, Record
+from ...records import CLIENT, MCPSPY, SERVER, Frame, Record
 from ...wire.http import HttpMessages, Piece
 from ...wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
 from ...wire.http_head import RequestHead
 from ...wire.sse import event_of_chunk
+from .body_rewriting import BodyHold
 from .channel import Channel, ends_too
 from .context import TapContext
 from .dial import Dial
@@ -49,7 +50,7 @@ class ConnectionPair:
     """The two connections and what is under way on them. `number` is the client connection's."""
 
     __slots__ = (
-        "_answered_late", "_begin_ns", "_client", "_dial", "_has_client_ended", "_is_between_events", "_is_full", "_is_over",
+        "_answered_late", "_begin_ns", "_client", "_dial", "_form", "_has_client_ended", "_is_between_events", "_is_full", "_is_over",
         "_opaque", "_pass_event", "_record_event", "_refusal", "_request", "_request_timer", "_requests", "_responses",
         "_sending", "_server", "_stall_timer", "_stream", "_tap", "_unsent", "_usual", "hands", "number",
     )  # fmt: skip
@@ -73,6 +74,7 @@ class ConnectionPair:
         self._unsent: list[bytes] = []
         self._requests = HttpMessages.of_requests()
         self._sending: ProxiedTransaction | None = None
+        self._form: BodyHold | None = None  # the request that is kept until it is whole
         self._refusal: Refusal | None = None
         self._opaque = OpaqueStreams(tap.numbers, self.number)
         self._responses = ResponseRelay(tap, self.number, self._opaque)
@@ -110,7 +112,7 @@ class ConnectionPair:
             self._take_request_piece(piece, now_ns, records, out)
         self._record(records)
         self._to_server(b"".join(out))
-        if self._sending is not None and self._sending.request.waits_since_ns is not None:
+        if self._sending is not None and self._form is None and self._sending.request.waits_since_ns is not None:
             self._stall_timer.watch_frame(self._sending.request)
         if len(self._responses.waiting) >= MAX_PIPELINED:
             self._client.pause()
@@ -119,6 +121,9 @@ class ConnectionPair:
 
     def _take_request_piece(self, piece: Piece, now_ns: int, records: list[Record], out: list[bytes]) -> None:
         if self._refusal is not None:
+            return
+        if self._form is not None and self._sending is not None and isinstance(piece, Body | BodyEnd):
+            self._take_form_piece(self._form, self._sending.request, piece, now_ns, records, out)
             return
         match piece:
             case RequestHead():
@@ -134,6 +139,7 @@ class ConnectionPair:
                 out.append(piece.raw)
             case RefusedBytes():
                 is_http2 = piece.raw.startswith(_HTTP2)
+                out.append(self._release_form(records))
                 self._refusal = Refusal(status=400, reason=_BEGINS_HTTP2 if is_http2 else piece.reason)
                 records += self._opaque.feed(CLIENT, piece.raw, now_ns)
             case OpaqueBytes():
@@ -141,6 +147,36 @@ class ConnectionPair:
                 out.append(piece.raw)
             case BlankLines():
                 out.append(piece.raw)
+
+    def _take_form_piece(
+        self,
+        form: BodyHold,
+        request: StreamRecorder,
+        piece: Body | BodyEnd,
+        now_ns: int,
+        records: list[Record],
+        out: list[bytes],
+    ) -> None:
+        """Take a piece of a request that is kept until it is whole, or too large."""
+        if isinstance(piece, Body):
+            out.append(form.feed(piece))
+            records += (*form.release_opening(), *request.feed(piece, now_ns))
+            return
+        self._form = self._sending = None
+        out.append(form.close(piece))
+        ended = request.close(now_ns, CLIENT, "eof", trailers=piece.trailers)
+        if form.body and isinstance(ended[0], Frame):
+            ended[0].rare["forwarded"] = form.body
+        records += (*form.release_opening(), *ended)
+
+    def _release_form(self, records: list[Record]) -> bytes:
+        """Return what is kept of a request that will not become whole."""
+        form, self._form = self._form, None
+        if form is None:
+            return b""
+        kept = form.release()
+        records += form.release_opening()
+        return kept
 
     def _send_usual_request(self, forwarded: bytes) -> None:
         """Send on what came the short way, and is recorded."""
@@ -165,9 +201,14 @@ class ConnectionPair:
         request = StreamRecorder(tap.numbers.stream(), CLIENT, plan.framing)
         self._request = request.number
         forwarded = None if plan.refusal is not None or plan.forwarded == head.raw else plan.forwarded
-        records.append(request.open(now_ns, head.raw, transaction=number, connection=self.number, forwarded=forwarded))
+        opening = request.open(now_ns, head.raw, transaction=number, connection=self.number, forwarded=forwarded)
         self._sending = ProxiedTransaction(number, plan, request)
         self._responses.waiting.append(self._sending)
+        if plan.is_login_form and plan.refusal is None:
+            self._responses.expect(self._sending)
+            self._form = BodyHold(opening, plan.forwarded, plan.rewriting.login_parameters)
+            return
+        records.append(opening)
         if plan.refusal is not None:
             self._refusal = plan.refusal
             return
@@ -187,7 +228,9 @@ class ConnectionPair:
             return False
         self._has_client_ended = True
         now_ns = self._tap.now_ns()
-        records = self._end_requests(now_ns, CLIENT, "eof")
+        records: list[Record] = []
+        kept = self._release_form(records)
+        records += self._end_requests(now_ns, CLIENT, "eof")
         waiting = self._responses.waiting
         records += [
             half_closed(now_ns, self.number, waits.number)
@@ -196,6 +239,7 @@ class ConnectionPair:
         ]
         self._record(records)
         self._watch_time()
+        self._server.write(kept)
         self._server.end()
         return True
 
@@ -243,6 +287,7 @@ class ConnectionPair:
     def _end_requests(self, now_ns: int, by: str, how: str) -> list[Record]:
         """Record the end of a request that is not whole, and of half a head."""
         records: list[Record] = []
+        self._release_form(records)
         for piece in self._requests.close():
             if isinstance(piece, IncompleteMessage) and self._sending is not None:
                 broken = how if how != "eof" else "broken" if by == SERVER else "abort"
@@ -402,6 +447,7 @@ class ConnectionPair:
         transaction = self._responses.waiting[0] if self._responses.waiting else None
         has_begun = transaction.response is not None if transaction else self._sending is not None
         records: list[Record] = []
+        self._release_form(records)
         if not has_begun:
             head, body = refusal_response(refusal)
             if transaction is not None and transaction.plan.method == b"HEAD":

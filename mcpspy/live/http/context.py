@@ -43,6 +43,9 @@ class TapContext(Protocol):
     def response_plan(self, head: ResponseHead, rewriting: Rewriting) -> ResponsePlan:
         """Decide what to do with a response for a client that uses this rewriting."""
 
+    def forget_heads(self) -> None:
+        """Decide anew on all heads."""
+
     def dial(self, *, on_connected: Callable[[socket.socket], None], on_failed: Callable[[int, str], None]) -> Dial:
         """Begin to connect to the upstream."""
 

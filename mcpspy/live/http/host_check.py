@@ -26,20 +26,22 @@ may be somebody else's."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The response to a request that is not forwarded: its status and a sentence with the reason."""
+    """The response to a request that is not forwarded: its status, and a sentence with the reason or where to go instead."""
 
     status: int
-    reason: str
+    reason: str = ""
+    location: str = ""
 
 
 def refusal_response(refusal: Refusal) -> tuple[bytes, bytes]:
     """Return head and body of the response in mcpspy's own name. No client takes the body for JSON-RPC."""
-    body = f"mcpspy: {refusal.reason}\n".encode()
+    body = f"mcpspy: {refusal.reason}\n".encode() if refusal.reason else b""
+    about = "Content-Type: text/plain; charset=utf-8" if body else f"Location: {refusal.location}"
     head = (
-        f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}\r\n{about}\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
-    return head.encode(), body
+    return head.encode("latin-1"), body
 
 
 class HostCheck:

@@ -196,12 +196,12 @@ class InterceptingPair(ConnectionPair):
         own: list[Record] = []
         heads: list[bytes] = []
         super()._begin(head, now_ns, own, heads)
-        opening = own[0]
-        assert isinstance(opening, Open)
         if not heads or not carries_message(head):
             records += own
             out += heads
             return
+        opening = own[0]
+        assert isinstance(opening, Open)
         assert self._sending is not None
         if not self._may_act(CLIENT, self._sending):
             records += own

@@ -13,7 +13,7 @@ from ...wire.http import HttpMessages, Piece
 from ...wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
 from ...wire.http_head import ResponseHead
 from ...wire.sse import SseEvents
-from .body_rewriting import EndpointWatch, MetadataHold
+from .body_rewriting import BodyHold, EndpointWatch
 from .context import TapContext
 from .opaque import OpaqueStreams
 from .recorder import StreamRecorder, note
@@ -36,7 +36,7 @@ class ResponseRelay:
         self._number = number
         self._opaque = opaque
         self.messages = HttpMessages.of_responses()
-        self._body_rewriting: EndpointWatch | MetadataHold | None = None
+        self._body_rewriting: EndpointWatch | BodyHold | None = None
         self.waiting: deque[ProxiedTransaction] = deque()
         self.is_raw = False
         self.is_switched = False
@@ -116,7 +116,7 @@ class ResponseRelay:
             request_plan.rewriting.expect_metadata(location.decode("latin-1"), request_plan.target)
         if request_plan.is_metadata and head.status // 100 == 2 and head.ends_by in ("length", "chunks", "close"):
             transaction.response = response
-            self._body_rewriting = MetadataHold(opening, plan.forwarded, request_plan.rewriting)
+            self._body_rewriting = BodyHold(opening, plan.forwarded, request_plan.rewriting.metadata)
             return
         records.append(opening)
         if head.is_interim:
@@ -137,7 +137,7 @@ class ResponseRelay:
         frames = response.feed(body, now_ns) if response is not None else []
         watch = self._body_rewriting
         out.append(body.raw if watch is None else watch.feed(body))
-        if isinstance(watch, MetadataHold):
+        if isinstance(watch, BodyHold):
             records += watch.release_opening()
         records += frames
         if isinstance(watch, EndpointWatch):
@@ -167,11 +167,12 @@ class ResponseRelay:
         watch, self._body_rewriting = self._body_rewriting, None
         if transaction.response is not None:
             ended = transaction.response.close(now_ns, by, how, trailers=end.trailers)
-            if isinstance(watch, MetadataHold):
+            if isinstance(watch, BodyHold):
                 out.append(watch.close(end))
                 records += watch.release_opening()
                 if watch.body and isinstance(ended[0], Frame):
                     ended[0].rare["forwarded"] = watch.body
+                    self._tap.forget_heads()  # some may be those of a login, whose paths are in it
             elif watch is not None:
                 out += (watch.release(), end.raw)
             else:
@@ -210,7 +211,7 @@ class ResponseRelay:
     def record_end(self, now_ns: int, by: str, how: str) -> list[Record]:
         """Record that `by` ended everything that was under way."""
         records: list[Record] = []
-        if isinstance(self._body_rewriting, MetadataHold):
+        if isinstance(self._body_rewriting, BodyHold):
             records += self._body_rewriting.release_opening(is_over=True)
         for transaction in self.waiting:
             if transaction.request.is_open:
@@ -228,7 +229,7 @@ class ResponseRelay:
         watch, self._body_rewriting = self._body_rewriting, None
         if watch is not None:
             out.append(watch.release())
-        if isinstance(watch, MetadataHold):
+        if isinstance(watch, BodyHold):
             records += watch.release_opening()
 
 

@@ -1,10 +1,14 @@
 """The names that a reverse proxy must rewrite so that client and server each see one server.
 
 The client knows the server by our name, and the server knows itself by its own. Rewritten are Host, Origin, Location, Link,
-challenges, the `endpoint` event of HTTP+SSE, and in OAuth's documents the member that a client compares with the URL that it was
+challenges, the `endpoint` event of HTTP+SSE, and in OAuth's documents the members that a client compares with the URL that it was
 given. Only the value's bytes change. The name of a third party stays as it is: rewriting it would make the tap a way into other
-hosts, and would disarm the checks of the SDKs. So do the addresses of authorization servers: a client logs in there directly, as
-without a tap.
+hosts, and would disarm the checks of the SDKs. So do the addresses of other authorization servers: a client logs in there directly.
+
+Where the server is its own authorization server, it knows only its own name as `resource` (RFC 8707), and the client only ours:
+
+    client ── GET /authorize?resource=OURS ──► tap      302 to SERVER/authorize?resource=SERVER, where the browser goes on
+    client ── POST /token … resource=OURS ───► tap ── POST /token … resource=SERVER ──► server
 """
 
 from __future__ import annotations
@@ -13,18 +17,28 @@ import json
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
-from urllib.parse import quote, unquote, urljoin
+from urllib.parse import quote, unquote, unquote_plus, urljoin
 
 from ...wire.edits import Edit, apply_edits
 from ...wire.json_spans import span_at, string
 from .listener import Authority, HttpOrigin, after_origin, origin
 
 MAX_METADATA_TARGETS: Final = 64
+MAX_LOGIN_PATHS: Final = 64
+MAX_SERVERS: Final = 8
+"""So many authorization servers of a resource are looked at."""
 
 _WELL_KNOWN: Final = b"/.well-known/"
 _METADATA: Final = (b"oauth-protected-resource", b"oauth-authorization-server", b"openid-configuration")
 """Documents of RFC 9728, section 3, RFC 8414, section 3, and OpenID Connect Discovery 1.0, section 4."""
+
+_AUTHORIZATION_ENDPOINT: Final = "authorization_endpoint"
+_LOGIN_ENDPOINTS: Final = (
+    "token_endpoint", "pushed_authorization_request_endpoint", "device_authorization_endpoint", _AUTHORIZATION_ENDPOINT,
+)  # fmt: skip
+"""The endpoints that take a `resource` (RFC 8707, section 2). The one for the browser comes last: only there GET is redirected."""
 
 _parameter = re.compile(
     r"(?<![\w!#$%&'*+.^`|~-])([\w!#$%&'*+.^`|~-]++)[ \t]*+=[ \t]*+(?:\"((?:[^\"\\]|\\.)*+)\"|([^\s,\"]++))|\"(?:[^\"\\]|\\.)*+\"",
@@ -50,6 +64,8 @@ class Rewriting:
     """Other origins whose endpoints are rewritten too, because the user said so."""
     metadata_targets: set[bytes] = field(default_factory=set)
     """Targets at which a challenge or a redirect said that there is metadata."""
+    login_paths: dict[bytes, str] = field(default_factory=dict)
+    """Paths of a login at the server, each with the origin to which the browser is sent from there; empty if it stays."""
 
     @property
     def own_origin(self) -> str:
@@ -121,17 +137,61 @@ class Rewriting:
         return _with_member(data.encode("utf-8", "surrogateescape"), "uri", self.endpoint).decode("utf-8", "surrogateescape")
 
     def metadata(self, body: bytes) -> bytes:
-        """Rewrite the `resource` in metadata of a protected resource, or the `issuer` in that of an authorization server.
+        """Rewrite the metadata of a protected resource, or that of an authorization server.
 
-        Only the upstream's origin as the user named it is rewritten: clients compare both with the URL that they were given, and one
-        that does not match without a tap must not match with it. A client that compares the issuer with the redirect that ends the
-        login, too, has to be sent through us, who rewrite that.
+        Of the first, the `resource` becomes ours, and then so do `authorization_servers` that are the server. Of the second, the
+        `issuer`, and the endpoints that take a `resource`. Names are rewritten as the user spelled the upstream: clients compare
+        them with the URL that they were given, and one that does not match without a tap must not match with it.
         """
-        body = _with_member(body, "resource", self._resource)
+        ours = _with_member(body, "resource", self._resource)
+        if ours != body:
+            return self._with_servers(ours)
         ours = _with_member(body, "issuer", self._resource)
-        if ours != body and _member(body, "authorization_response_iss_parameter_supported") == b"true":
-            return _with_member(ours, "authorization_endpoint", self.endpoint)
+        # a client that compares the issuer with the redirect that ends the login has to be sent through us, who rewrite that
+        stays = ours != body and _member(body, "authorization_response_iss_parameter_supported") == b"true"
+        for name in _LOGIN_ENDPOINTS:
+            ours = _with_member(
+                ours, name, partial(self._login_endpoint, sends_on=name == _AUTHORIZATION_ENDPOINT and not stays)
+            )
         return ours
+
+    def _with_servers(self, body: bytes) -> bytes:
+        """Rewrite the server's name among the authorization servers; MCP 2025-03-26 has paths for one without a document."""
+        ours = body
+        for at in range(MAX_SERVERS):
+            ours = _with_member(ours, "authorization_servers", self._resource, at)
+        if ours != body:
+            self.login_paths.setdefault(b"/token", "")
+            self.login_paths.setdefault(b"/authorize", str(self.upstream))
+        return ours
+
+    def _login_endpoint(self, url: str, *, sends_on: bool) -> str:
+        ours, path = self.endpoint(url), path_of(after_origin(url).encode("utf-8", "replace"))
+        if ours == url or (len(self.login_paths) >= MAX_LOGIN_PATHS and path not in self.login_paths):
+            return url
+        self.login_paths[path] = url.removesuffix(after_origin(url)) if sends_on else ""
+        return ours
+
+    def browser_location(self, target: bytes) -> str:
+        """Return where a browser goes that was sent to this target for a login; empty if it stays."""
+        place = self.login_paths.get(path_of(target))
+        return place + self.login_target(target).decode("latin-1") if place else ""
+
+    def login_target(self, target: bytes) -> bytes:
+        """Return the target of a request in a login for the upstream."""
+        path, mark, query = target.partition(b"?")
+        return path + mark + self.login_parameters(query)
+
+    def login_parameters(self, parameters: bytes) -> bytes:
+        """Rewrite each `resource` that names us to name the upstream, in the query or the form of a login; every other byte stays."""
+        return b"&".join(map(self._login_parameter, parameters.split(b"&")))
+
+    def _login_parameter(self, parameter: bytes) -> bytes:
+        name, equals, value = parameter.partition(b"=")
+        resource = unquote_plus(value.decode("latin-1"), "latin-1")
+        if unquote_plus(name.decode("latin-1")) != "resource" or origin(resource) != origin(self.own_origin):
+            return parameter
+        return name + equals + quote(f"{self.upstream}{after_origin(resource)}", "", "latin-1").encode()
 
     def _resource(self, url: str) -> str:
         return self.own_origin + after_origin(url) if origin(url) == self.upstream else url
@@ -176,9 +236,14 @@ def _member(body: bytes, name: str) -> bytes:
     return b"" if span is None else body[slice(*span)]
 
 
-def _with_member(body: bytes, name: str, change: Callable[[str], str]) -> bytes:
-    """Put the string under `name` in a JSON object through `change`; every other byte stays."""
-    span = span_at(body, (name,))
+def path_of(target: bytes) -> bytes:
+    """Return the path of a target."""
+    return target.partition(b"?")[0] or b"/"
+
+
+def _with_member(body: bytes, name: str, change: Callable[[str], str], *item: int) -> bytes:
+    """Put the string under `name` in a JSON object, or an item of the array there, through `change`; every other byte stays."""
+    span = span_at(body, (name, *item))
     old = None if span is None else string(body[slice(*span)])
     if span is None or old is None or (new := change(old)) == old:
         return body

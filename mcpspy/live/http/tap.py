@@ -88,6 +88,7 @@ class HttpTap:
         self._request_plans: dict[bytes, RequestPlan] = {}
         self._earlier_plans: list[RequestPlan] = []
         self._metadata_targets: set[bytes] = set()
+        self._login_paths: dict[bytes, str] = {}
         self._response_plans: dict[tuple[bytes, str], ResponsePlan] = {}
         self._has_noted_tls = False
         self._listener: socket.socket | None = None
@@ -270,6 +271,7 @@ class HttpTap:
             own=own,
             allowed_endpoints=self._allowed_endpoints,
             metadata_targets=self._metadata_targets,
+            login_paths=self._login_paths,
         )
 
     def forget(self, connection: int) -> None:

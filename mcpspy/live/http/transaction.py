@@ -13,7 +13,9 @@ from ...wire.http_fields import values, with_mapped_values, with_value, without_
 from ...wire.http_head import RequestHead, ResponseHead
 from .host_check import HostCheck, Refusal
 from .recorder import StreamRecorder
-from .rewriting import Rewriting
+from .rewriting import Rewriting, path_of
+
+_FORM = b"application/x-www-form-urlencoded"
 
 
 class RequestPlan:
@@ -23,8 +25,8 @@ class RequestPlan:
     """
 
     __slots__ = (
-        "forwarded", "framing", "is_metadata", "rewriting", "method", "proves_address", "refusal", "session",
-        "target", "wants_events",
+        "forwarded", "framing", "is_login", "is_login_form", "is_metadata", "rewriting", "method", "proves_address", "refusal",
+        "session", "target", "wants_events",
     )  # fmt: skip
 
     def __init__(
@@ -43,9 +45,13 @@ class RequestPlan:
         self.session = head.value(b"mcp-session-id")
         self.rewriting = rewriting
         self.refusal: Refusal | None = host_check.refusal(head)
+        self.is_login = path_of(head.target) in rewriting.login_paths
+        if is_get and self.refusal is None and (location := rewriting.browser_location(head.target)):
+            self.refusal = Refusal(status=302, location=location)
         self.framing = body_framing(head.value(b"content-type"), head.value(b"content-encoding"))
         self.wants_events = is_get and b"text/event-stream" in (head.value(b"accept") or b"")
         self.is_metadata = is_get and rewriting.is_metadata(head.target)
+        self.is_login_form = self.is_login and _is_form(head)
         self.proves_address = b"\r\ndpop:" in head.lowered
         self.forwarded = self._forwarded(head, extra_fields, declines_compression=declines_compression)
 
@@ -53,7 +59,10 @@ class RequestPlan:
         self, head: RequestHead, extra_fields: Sequence[tuple[bytes, bytes]], *, declines_compression: bool
     ) -> bytes:
         """Return the head for the upstream, with `extra_fields` in place of the client's, or after them."""
-        raw = with_value(head.raw, b"Host", self.rewriting.upstream.host_field.encode())
+        raw = head.raw
+        if self.is_login:
+            raw = raw.replace(head.target, self.rewriting.login_target(head.target), 1)
+        raw = with_value(raw, b"Host", self.rewriting.upstream.host_field.encode())
         if b"\r\norigin:" in head.lowered:
             raw = with_mapped_values(raw, b"origin", self.rewriting.origin_field)
         if self.wants_events or self.is_metadata or declines_compression:
@@ -63,6 +72,13 @@ class RequestPlan:
         for name, value in extra_fields:
             raw = with_value(raw, name, value)
         return raw
+
+
+def _is_form(head: RequestHead) -> bool:
+    """Return whether a request has a form that can be read whole before it is sent on."""
+    is_plain = not head.value(b"content-encoding") and head.value(b"expect") is None
+    media_type = (head.value(b"content-type") or b"").partition(b";")[0].strip().lower()
+    return head.method == b"POST" and is_plain and media_type == _FORM and head.ends_by in ("length", "chunks")
 
 
 def _without_http2(raw: bytes) -> bytes:

@@ -103,7 +103,7 @@ class KnownHeads:
     def see_request(self, head: RequestHead, plan: RequestPlan) -> None:
         """Take note of a request's head that came the general way, and learn it if it is usual and due."""
         key, digits, _ = _keyed(head.raw)
-        if not digits or not self._is_due(key, head.raw) or plan.refusal is not None or plan.proves_address:
+        if not digits or not self._is_due(key, head.raw) or plan.refusal is not None or plan.proves_address or plan.is_login:
             return
         if head.method == b"POST" and head.ends_by == "length" and _is_usual(head.lowered) and plan.framing == "body":
             known = self._known(head.raw, plan.forwarded, plan.framing, CLIENT, digits)

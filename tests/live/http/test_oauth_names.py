@@ -125,8 +125,11 @@ def test_each_address_of_the_server_in_a_field_becomes_the_proxys(sent: bytes, a
 
 
 RESOURCES = [
-    (b'{"resource":"SERVER","authorization_servers":["SERVER"]}', b'{"resource":"OURS","authorization_servers":["SERVER"]}'),
-    (b'{"authorization_servers":["SERVER/a"],"resource":"SERVER/a"}', b'{"authorization_servers":["SERVER/a"],"resource":"OURS/a"}'),
+    (b'{"resource":"SERVER","authorization_servers":["SERVER"]}', b'{"resource":"OURS","authorization_servers":["OURS"]}'),
+    (b'{"authorization_servers":["SERVER/a"],"resource":"SERVER/a"}', b'{"authorization_servers":["OURS/a"],"resource":"OURS/a"}'),
+    (b'{"resource":"SERVER","authorization_servers":["https://a.example","SERVER/t",1,["SERVER"],"http://127.0.0.1:1"]}',
+     b'{"resource":"OURS","authorization_servers":["https://a.example","OURS/t",1,["SERVER"],"http://127.0.0.1:1"]}'),
+    (b'{"resource":"SERVER","authorization_servers":"SERVER"}', b'{"resource":"OURS","authorization_servers":"SERVER"}'),
     (b'{"a":{"resource":"SERVER/mcp"},"resource": "SERVER/mcp"}', b'{"a":{"resource":"SERVER/mcp"},"resource": "OURS/mcp"}'),
     (b'{"resource_documentation":"SERVER","resource":"SERVER"}', b'{"resource_documentation":"SERVER","resource":"OURS"}'),
     (b'{"scopes_supported":["SERVER/read"],"resource":"SERVER"}', b'{"scopes_supported":["SERVER/read"],"resource":"OURS"}'),
@@ -154,13 +157,20 @@ OTHER_RESOURCES = [
 
 ISS = b'"authorization_response_iss_parameter_supported":'
 ISSUER_DOCUMENTS = [
-    (b'{"issuer":"SERVER","token_endpoint":"SERVER/token"}', b'{"issuer":"OURS","token_endpoint":"SERVER/token"}'),
-    (b'{"issuer":"SERVER/","authorization_endpoint":"SERVER/"}', b'{"issuer":"OURS/","authorization_endpoint":"SERVER/"}'),
+    (b'{"issuer":"SERVER","token_endpoint":"SERVER/token"}', b'{"issuer":"OURS","token_endpoint":"OURS/token"}'),
+    (b'{"issuer":"SERVER/","authorization_endpoint":"SERVER/"}', b'{"issuer":"OURS/","authorization_endpoint":"OURS/"}'),
     (b'{"issuer":"SERVER/t","authorization_endpoint":"SERVER/a",' + ISS + b"true}",
      b'{"issuer":"OURS/t","authorization_endpoint":"OURS/a",' + ISS + b"true}"),
     (b'{"issuer":"SERVER","authorization_endpoint":"SERVER/a",' + ISS + b"false}",
-     b'{"issuer":"OURS","authorization_endpoint":"SERVER/a",' + ISS + b"false}"),
-    (b'{"issuer":"https://login.example","authorization_endpoint":"SERVER/a",' + ISS + b"true}",) * 2,
+     b'{"issuer":"OURS","authorization_endpoint":"OURS/a",' + ISS + b"false}"),
+    (b'{"issuer":"https://login.example","authorization_endpoint":"SERVER/a",' + ISS + b"true}",
+     b'{"issuer":"https://login.example","authorization_endpoint":"OURS/a",' + ISS + b"true}"),
+    (b'{"pushed_authorization_request_endpoint":"SERVER/p","device_authorization_endpoint":"SERVER/d?x=1","jwks_uri":"SERVER/j"}',
+     b'{"pushed_authorization_request_endpoint":"OURS/p","device_authorization_endpoint":"OURS/d?x=1","jwks_uri":"SERVER/j"}'),
+    (b'{"introspection_endpoint":"SERVER/i","revocation_endpoint":"SERVER/r","registration_endpoint":"SERVER/g"}',) * 2,
+    (b'{"issuer":"SERVER","token_endpoint":"https://login.example/token","authorization_endpoint":"http://127.0.0.1:1/a"}',
+     b'{"issuer":"OURS","token_endpoint":"https://login.example/token","authorization_endpoint":"http://127.0.0.1:1/a"}'),
+    (b'{"token_endpoint":null,"authorization_endpoint":["SERVER/a"],"mtls_endpoint_aliases":{"token_endpoint":"SERVER/t"}}',) * 2,
     (b'{"issuer":"http://localhost:UPSTREAM"}',) * 2,
     (b'{"service_documentation":"SERVER","issuer":"SERVER"}', b'{"service_documentation":"SERVER","issuer":"OURS"}'),
 ]  # fmt: skip
@@ -279,6 +289,7 @@ LEFT = [
 ALL_WELL = [
     (METADATA, RESOURCES[0][0], ""),
     (AS_METADATA, ISSUER_DOCUMENTS[2][0], ""),
+    (AS_METADATA, ISSUER_DOCUMENTS[5][0], ""),
     (AS_METADATA, b'{"issuer":"https://login.example"}', "gzip"),
     (METADATA, b'{"x":"SERVER"}', "gzip"),
     (b"/mcp", RESOURCES[0][0], "gzip"),

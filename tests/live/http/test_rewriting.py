@@ -265,7 +265,7 @@ def test_the_metadata_of_a_protected_resource_names_the_proxy(framed: str, tmp_p
         client, server = asked(upstream, proxy, proxy.request(line, b"Accept-Encoding: gzip"))
         assert b"identity" in server.head()
         metadata = b'{"resource":"http://127.0.0.1:%d/mcp", "authorization_servers" :["http://127.0.0.1:%d/as"]}'
-        body, expected = (metadata % (port, upstream.port) for port in (upstream.port, proxy.port))
+        body, expected = (metadata % (port, port) for port in (upstream.port, proxy.port))
         is_chunked = framed == "in chunks"
         framing = b"Transfer-Encoding: chunked" if is_chunked else b"Content-Length: %d" % len(body)
         end = b"0\r\n\r\n"
