@@ -70,10 +70,10 @@ class SecretNames:
 
     def _label(self, text: bytes) -> str | None:
         kind = self.assigned(text)
-        words = _words.findall(text.lower()) if kind is None else []
-        while words and words[-1] in _INPUTS:
+        words = _words.findall(text) if kind is None else []
+        while words and words[-1].lower() in _INPUTS:
             words.pop()
-        return kind if not words or not _PRESSED.isdisjoint(words) else self.assigned(b"_".join(words))
+        return kind if not words or any(word.lower() in _PRESSED for word in words) else self.assigned(b"_".join(words))
 
     def _is_plural(self, name: bytes) -> bool:
         text = _text(name)

@@ -262,3 +262,13 @@ def test_every_cookie_of_a_line_is_masked_and_of_one_that_is_set_the_value() -> 
 def test_a_long_text_under_a_name_names_nothing() -> None:
     text = json.dumps({"name": "token " * 100, "value": "Zm9vYmFy"})
     assert made(text) == text
+
+
+@pytest.mark.parametrize("name", ["nextToken", "NextContinuationToken", "pageToken", "sortKey"])
+def test_a_name_in_camel_case_is_read_as_in_a_member_wherever_it_is(name: str) -> None:
+    for text in (
+        f"<{name}>abc123def4</{name}>",
+        json.dumps({"name": name, "value": "abc123def4"}),
+        f"id,{name}\n1,abc123def4\n",
+    ):
+        assert made(text) == text
