@@ -110,6 +110,7 @@ _pgpass = lazy_pattern(
     rb"(?<![\w.:*/-])(?P<host>[\w.-]{1,100}|\*):(?:[0-9]{3,5}|\*):(?:[A-Za-z_][\w-]{0,100}|\*):[\w.@-]{1,100}:"
     rb"(?P<value>[^:\s\"]{4,512})(?![:\w])"
 )
+_events = lazy_pattern(rb"(?:[^\r\n]+(?:\r\n?|\n|\Z))+")
 _hash = lazy_pattern(rb"(?<![\w$])\$(?:1|2[abxy]|5|6|y|apr1|argon2id?|scrypt)\$[./\w$=,+-]{20,512}")
 _pair = lazy_pattern(
     rb"(?<![\w-])(?P<option>-e|--env|-H|--headers?)[ \t]+[\"']?(?P<name>[A-Za-z_][\w-]{1,60})[\"']?[ \t]+"
@@ -147,7 +148,9 @@ def layout_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
         for match in _identified.finditer(data):
             yield _span(match, "value")
     if b"endpoint" in small and b"data:" in small:
-        yield from (SecretSpan(*span) for span in endpoint_spans(data))
+        for event in _events.finditer(data):
+            at = event.start()
+            yield from (SecretSpan(at + start, at + end, kind, value) for start, end, kind, value in endpoint_spans(event[0]))
     if not has_hint(small):
         return
     for signs, pattern, is_meant in _PATTERNS:

