@@ -26,6 +26,7 @@ TCP_INFO = "only Linux tells what a peer has acknowledged"
 TLS = "Python's TLS reports a reset as an end, and nothing else tells of it on Windows"
 RLIMIT = "there is no limit of descriptors on Windows but that of select"
 
+NO_QUESTION = "Windows is not asked whether a process exists, since os.kill would end it: what a killed mcpspy left stays there"
 HTTP_SERVERS = "mcpspy wrap changes no HTTP servers on Windows"
 UNPLAYED = "this starts mcpspy without what plays Windows"
 
@@ -83,6 +84,7 @@ LACKING: dict[str, dict[str, str] | str] = {
         "test_a_server_that_does_not_see_the_end_of_its_client": "select shows no hang-up of a connection that nobody reads",
         "test_a_client_behind_a_relay_that_leaves": "this counts sockets, and what wakes a tap is two of them on Windows",
     },
+    "live/stdio/test_disk.py": {"a_fifo": DESCRIPTORS},
     "live/http/test_disconnects.py": {"test_a_signal_ends": SIGNALS},
     "live/http/test_kills.py": {"test_a_signal_in_any_phase": SIGNALS, "test_a_tap_that_is_to_outlive_its_terminal": SIGNALS},
     "live/http/test_pressure.py": {"test_a_tap_takes_more_connections_than_its_user": RLIMIT},
@@ -105,6 +107,7 @@ LACKING: dict[str, dict[str, str] | str] = {
         "test_some_servers_are_chosen": HTTP_SERVERS,
         "test_ended_at_a_question": HTTP_SERVERS,
         "a_fifo": DESCRIPTORS,
+        "test_what_a_killed_one_left": NO_QUESTION,
         "test_the_own_server_is_added": UNPLAYED,
         "test_the_own_server_whose_mcpspy_is_gone": UNPLAYED,
     },

@@ -278,10 +278,10 @@ def _close_once_free(fd: int) -> None:
     _close(fd)
 
 
-def _dup2_once_free(fd: int, other: int) -> int:
+def _dup2_once_free(fd: int, other: int, *, inheritable: bool = True) -> int:
     with _freed:
         _freed.wait_for(lambda: not _busy[other])
-    return _dup2(fd, other)
+    return _dup2(fd, other, inheritable)
 
 
 def _setsockopt(self: socket.socket, level: int, option: int, *value: Any) -> None:
