@@ -40,7 +40,8 @@ def idle(path: Path, transport: str) -> Iterator[subprocess.Popen[bytes]]:
         [sys.executable, "-c", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         try:
-            eventually(lambda: path.exists() and path.stat().st_size > 0, "the header")
+            begun = b"spawn" if transport == "stdio" else b"mcpspy"
+            eventually(lambda: path.exists() and begun in path.read_bytes(), "the beginning of the capture")
             yield process
         finally:
             process.terminate()
