@@ -62,7 +62,8 @@ def main() -> int:
     except ModuleNotFoundError as error:
         if debug or error.name is None or error.name.partition(".")[0] == "mcpspy":
             raise
-        _say(f"mcpspy: this installation lacks {error.name.partition('.')[0]}; install it again: pip install --upgrade mcpspy")
+        package = error.name.partition(".")[0]
+        _say(f"mcpspy: this installation lacks the package {package}; install it again: pip install --upgrade mcpspy")
         return 2
     except OSError as error:
         if debug:

@@ -104,7 +104,7 @@ def test_a_package_that_is_missing_is_named_with_what_to_do(package: str, words:
     done = lacking(package, *words)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == (
-        f"mcpspy: this installation lacks {package}; install it again: pip install --upgrade mcpspy"
+        f"mcpspy: this installation lacks the package {package}; install it again: pip install --upgrade mcpspy"
     )
     assert "Traceback" not in done.stderr
 
