@@ -31,6 +31,9 @@ MAX_LOOKED_AT: Final = 5000
 
 BY_MCPSPY: Final = f"{MARK}: sent by mcpspy"
 
+_LOSERS: Final = ("disk", "file", "mcpspy")
+"""The culprits of what the capture lacks."""
+
 NO_ANSWER: Final = f"{MARK}: the answer was not passed on"
 
 _BLAME: Final = "Unclear: an intercept changed the traffic of this capture, so this may be its consequence."
@@ -41,6 +44,7 @@ def unblamed(transcript: Transcript, hits: Iterator[tuple[int, Hit]]) -> Iterato
 
     Nobody is blamed for the others of such a capture: a client may repeat a call because an intercept failed the first one.
     Rows of `mcpspy call` are left out too, and those on which a restart acted, but they change nothing about the others.
+    What the capture lacks was not lost by an intercept.
     """
     records = ((row.capture, row.record) for row in transcript.rows if isinstance(row, ChannelEvent))
     acted = {capture for capture, record in records if isinstance(record, Intercept) and record.text != RESTART}
@@ -55,6 +59,9 @@ def unblamed(transcript: Transcript, hits: Iterator[tuple[int, Hit]]) -> Iterato
             left_out.update(() if is_answered else (row.row,))
     for capture, hit in hits:
         finding = hit.finding
+        if finding.culprit in _LOSERS:
+            yield capture, hit
+            continue
         is_later = finding.capture in ended_ns and finding.at_ns >= ended_ns[finding.capture]
         if is_later or finding.row in left_out or not left_out.isdisjoint(finding.rows):
             continue
