@@ -5,7 +5,7 @@ from typing import Final
 
 from ...errors import MissingExtraError
 
-COLUMNS: Final = {"pyarrow": "pyarrow>=26,<27", "duckdb": "duckdb>=2.0.1,<3"}
+COLUMNS: Final = {"pyarrow": "pyarrow>=18", "duckdb": "duckdb>=2.0.1"}
 """By the name of the module: what pip installs."""
 
 

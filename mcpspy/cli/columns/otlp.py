@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ...telemetry.endpoint import CollectorEndpoint
 
 PACKAGES: Final = {
-    "opentelemetry.sdk": "opentelemetry-sdk>=1.45,<2",
-    "opentelemetry.exporter.otlp.proto.http": "opentelemetry-exporter-otlp-proto-http>=1.45,<2",
+    "opentelemetry.sdk": "opentelemetry-sdk>=1.45",
+    "opentelemetry.exporter.otlp.proto.http": "opentelemetry-exporter-otlp-proto-http>=1.45",
 }
 
 
@@ -62,7 +62,7 @@ def command(
 
     WHAT is as in `mcpspy show`. A span that was sent is not sent again. --since leaves out captures into which nothing was recorded
     since then, and sends the others whole. It needs
-    pip install 'opentelemetry-sdk>=1.45,<2' 'opentelemetry-exporter-otlp-proto-http>=1.45,<2'.
+    pip install 'opentelemetry-sdk>=1.45' 'opentelemetry-exporter-otlp-proto-http>=1.45'.
 
     \b
     Examples:

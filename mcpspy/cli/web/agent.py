@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FENCE_BYTES = 8
 TOKEN_BYTES = 18
 SDK = ("anyio", "mcp", "mcp_types", "pydantic", "starlette")
-PACKAGES: Final = ["mcp>=2.3,<3"]
+PACKAGES: Final = ["mcp>=2.3"]
 """The arguments of pip, as in the extra `mcp`."""
 
 
