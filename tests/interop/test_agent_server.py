@@ -130,4 +130,4 @@ def test_without_the_sdk_it_says_what_to_install(mcpspy: list[str], tmp_path: Pa
         check=False,
     )
     assert done.returncode == 2
-    assert "pip install 'mcp>=2.3,<3'" in done.stderr
+    assert "pip install 'mcp>=2.3'" in done.stderr
