@@ -149,7 +149,6 @@ DYNAMIC_TABLE = "mcpspy.transcript.findings.finders"
 
 FORBIDDEN_FILE_NAMES = {"utils", "util", "common", "base", "helpers", "helper", "misc"}
 MAX_FILE_LINES = 600
-MAX_PACKAGE_MODULES = 25
 MIN_PACKAGE_MODULES = 4
 MAX_FUNCTION_LINES = 60
 NOUN_CLAUSE = re.compile(r"(What|Whose|Where|Which|How|Whether|Who|When|Why)(ever)?\b")
