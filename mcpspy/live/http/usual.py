@@ -242,8 +242,10 @@ class UsualMessages:
         return (event, True) if event else None
 
     def _request_body(self, data: bytes, now_ns: int, sending: ProxiedTransaction | None) -> bytes | None:
-        """Take the whole body of a request whose head came before."""
-        if sending is None or not self._requests.lacks(len(data)) or not sending.request.is_untouched:
+        """Take the whole body of a request whose head came before, and was sent on."""
+        if sending is None or sending.plan.is_login_form or not self._requests.lacks(len(data)):
+            return None
+        if not sending.request.is_untouched:
             return None
         stream = sending.request.number
         if not self._message(sending.number, stream, now_ns, "", data, CLIENT, False):

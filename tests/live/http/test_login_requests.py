@@ -251,3 +251,20 @@ def test_no_secret_of_a_login_reaches_the_disk(tmp_path: Path) -> None:
         assert [arrived[-20:] in frame for frame in sent] == [False, True, False]
     kept = (tmp_path / "x.mcpspy").read_bytes()
     assert not [secret for secret in SECRETS if secret in kept]
+
+
+def test_a_form_whose_head_comes_alone_arrives_after_it(tmp_path: Path) -> None:
+    with between(tmp_path / "x.mcpspy") as (upstream, proxy):
+        learned(upstream, proxy)
+        client, server = asked(upstream, proxy, proxy.request())
+        server.head()
+        server.take(2)
+        server.send(OK)
+        client.take(len(OK))
+        form, expected = (spelled(text, upstream, proxy) for text in PARAMETERS[1])
+        head, _, _ = proxy.request(b"POST /t/token", FORM, body=form).partition(form)
+        client.send(head)
+        asked(upstream, proxy, proxy.request())[1].head()  # so the proxy has read the head
+        client.send(form)
+        assert b"Content-Length: %d\r\n" % len(expected) in server.head()
+        assert server.take(len(expected)) == expected
