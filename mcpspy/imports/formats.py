@@ -7,7 +7,6 @@ from typing import Final, Protocol
 
 import msgspec
 
-from .follow_stream import FollowImporter, is_followed
 from .har import HarImporter, is_har
 from .http_streams import StreamMakerClass
 from .log_messages import messages_in
@@ -17,6 +16,7 @@ from .mcpsnoop import SnoopImporter, is_mcpsnoop
 from .packets import MAGICS
 from .pcap import PacketImporter
 from .source import SessionRecord, Source
+from .unreadable import FOLLOWED
 
 HEAD_BYTES: Final = 1 << 20
 """A format is told by so many bytes at the beginning of a file."""
@@ -46,7 +46,7 @@ class ImportFormat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _is_log(head: bytes) -> bool:
-    if head.startswith(b'{"mcpspy"') or b"\0" in head[:4096]:
+    if head.startswith(b'{"mcpspy"') or b"\0" in head[:4096] or FOLLOWED.match(head):
         return False
     if b"jsonrpc" not in head and b"JSONRPC" not in head and b'"method' not in head:
         return False
@@ -66,7 +66,6 @@ def _is_pcap(head: bytes) -> bool:
 
 FORMATS: Final = (
     ImportFormat(name="pcap", title="a packet capture", matches=_is_pcap, importer=PacketImporter),
-    ImportFormat(name="follow", title="the dump of a followed stream", matches=is_followed, importer=FollowImporter),
     ImportFormat(name="har", title="a HAR", matches=is_har, importer=lambda source, _: HarImporter(source)),
     ImportFormat(
         name="mcpsnoop",

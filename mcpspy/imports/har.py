@@ -206,7 +206,7 @@ class HarImporter(WholeFileImporter):
         begin_ns = timed[0].at_ns
         facts = {
             "bytes": RECONSTRUCTED, "senders": EXACT, "times": RECONSTRUCTED, "ends": MISSING, "noise": EXACT,
-            "process": MISSING, "heads": RECONSTRUCTED, "connections": EXACT, "beginning": EXACT if server.begins else MISSING,
+            "process": MISSING, "heads": RECONSTRUCTED, "beginning": EXACT if server.begins else MISSING,
         }  # fmt: skip
         url = origin + server.path
         ends = {"url": server.behind, "listen": url} if server.behind else {"url": url}

@@ -275,10 +275,6 @@ class HttpConnection:
                 waits = True
         return records if records or waits else None
 
-    def rest(self, at_ns: int) -> list[Record]:
-        """Return the frames of which only the beginning came, where the file just stops. Their streams do not end."""
-        return [record for stream in self._under_way() for record in stream.close(at_ns, "", "")[:-1]]
-
     def _under_way(self) -> Iterator[StreamMaker]:
         response = self._waiting[0].response if self._waiting else None
         is_its_own = len(self._waiting) == 1

@@ -321,7 +321,6 @@ class LogImporter:
                 "senders": EXACT if self._is_desktop else RECONSTRUCTED,
                 "times": MISSING if line.wall_ns is None else RECONSTRUCTED,
                 "ends": RECONSTRUCTED if self._is_desktop else MISSING,
-                "connections": EXACT,
                 "beginning": EXACT if message is not None and _method(message.value) == "initialize" else MISSING,
             }
             run.session = StdioSession(self._source, self._sessions, label=log.label, wall_ns=line.wall_ns, facts=facts)

@@ -97,7 +97,7 @@ class HawkImporter(WholeFileImporter):
             begins = '"initialize"' in body or "server/discover" in body
             facts = {
                 "bytes": RECONSTRUCTED, "senders": EXACT, "times": RECONSTRUCTED, "ends": MISSING, "noise": RECONSTRUCTED,
-                "process": MISSING, "heads": MISSING, "connections": EXACT, "beginning": EXACT if begins else MISSING,
+                "process": MISSING, "heads": MISSING, "beginning": EXACT if begins else MISSING,
             }  # fmt: skip
             session = StdioSession(self._source, len(sessions), label=names.get(key, ""), wall_ns=wall_ns, facts=facts)
             sessions[key] = session

@@ -201,7 +201,7 @@ class SnoopImporter:
         if session is None:
             facts = {
                 "bytes": RECONSTRUCTED, "senders": EXACT, "times": EXACT, "ends": MISSING, "noise": EXACT, "process": MISSING,
-                "heads": MISSING, "connections": EXACT, "beginning": EXACT if begins else MISSING,
+                "heads": MISSING, "beginning": EXACT if begins else MISSING,
             }  # fmt: skip
             label, number = envelope.server_label, len(self._sessions)
             session = _SnoopSession(StdioSession(self._source, number, label=label, wall_ns=wall_ns, facts=facts))

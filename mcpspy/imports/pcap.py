@@ -308,7 +308,7 @@ class PacketImporter:
         name, path = http.server_named(address)
         facts = {
             "bytes": EXACT, "senders": EXACT, "times": EXACT, "ends": EXACT, "noise": EXACT, "heads": EXACT,
-            "connections": EXACT, "beginning": EXACT if server.is_begun else MISSING, "process": MISSING,
+            "beginning": EXACT if server.is_begun else MISSING, "process": MISSING,
         }  # fmt: skip
         return header(
             self._source, server.session or 0, label=name, wall_ns=server.begin_ns, facts=facts,

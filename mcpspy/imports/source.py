@@ -18,10 +18,9 @@ EXACT: Final = "exact"
 RECONSTRUCTED: Final = "reconstructed"
 MISSING: Final = "missing"
 
-FACTS: Final = ("bytes", "senders", "times", "ends", "noise", "process", "heads", "connections", "beginning")
+FACTS: Final = ("bytes", "senders", "times", "ends", "noise", "process", "heads", "beginning")
 """`bytes` of messages, their `senders`, their `times`; the `ends` of streams and who ended them; `noise` between messages; the
-server's `process` and its exit; the `heads` of HTTP; its
-`connections`, `missing` if there is one and others may have the rest; and the `beginning` of the session."""
+server's `process` and its exit; the `heads` of HTTP; and the `beginning` of the session."""
 
 SessionRecord: TypeAlias = tuple[int, Record]
 """A record, after the number of its session in the file, from 0. The first record of a session is its header, the last its `end`."""

@@ -10,7 +10,15 @@ _HEAD_BYTES: Final = 4096
 _PACKETS: Final = "save the packets as pcapng instead: editcap OLD new.pcapng, or “Save as” in Wireshark"
 _RECORD: Final = "record the server with mcpspy proxy, or save a HAR"
 _UNPACK: Final = "unpack it: {} FILE | mcpspy show -"
+FOLLOWED: Final = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:={20,}\r?\nFollow: |peers:\s+- peer: 0|# Packet \d+\s+peer[01]_"
+    rb"|0{8}  (?:47 45 54|50 4f 53 54|44 45 4c|48 54 54 50) "
+    rb"|HTTP/1\.[01] \d{3}|(?:GET|POST|DELETE|OPTIONS|HEAD|PUT) [!-~]{1,4000} HTTP/1\.[01]\r?\n)"
+)
+"""The beginning of HTTP as text, as Wireshark and tshark write a stream that they follow. Its lines may look like those of a log."""
+
 _KINDS: Final = (
+    (FOLLOWED, "HTTP as text, such as a followed stream", "import the packet capture itself, or save a HAR"),
     (rb"\x1f\x8b", "a file that gzip packed", _UNPACK.format("gunzip -c")),
     (rb"BZh\d", "a file that bzip2 packed", _UNPACK.format("bunzip2 -c")),
     (rb"\xfd7zXZ\0", "a file that xz packed", _UNPACK.format("xz -dc")),

@@ -44,19 +44,11 @@ _ELSEWHERE: Final = (
 )  # fmt: skip
 _ENDINGS: Final = ("descendants-left", "end-of-input-ignored", "server-not-started")
 _SPELLING: Final = ("blank-line", "byte-order-mark", "crlf", "invalid-utf-8", "no-final-newline")
-_TEXTS: Final = (
-    "arguments-changed", "arguments-invalid", "body-contradicts-head", "duplicate-keys", "form-answer-invalid",
-    "header-contradicts", "offer-changed", "offered-twice", "placeholder-argument", "repeated-call",
-    "repeated-tool-name", "result-cut", "shared-tool-name", "structured-content-invalid", "text-contradicts", "text-cut",
-    "tool-name-refused", "tool-schema-invalid", "unknown-tool",
-)  # fmt: skip
 
 NEEDED: Final[dict[str, tuple[str, ...]]] = {
     TIMES: _WAITS,
     "beginning": _BEFORE,
     "ends": ("answer-broken-off", "end-of-input-ignored", "late-answers", "line-over-limit", "unfinished-event"),
-    "bytes": (*_SPELLING, *_TEXTS),
-    "connections": _ELSEWHERE,
     "noise": ("stdout-noise",),
     "process": (*_ENDINGS, "server-died", "unused-start"),
     "heads": ("missing-header", "session-missing"),
@@ -174,7 +166,6 @@ _REASONS: Final = {
     "beginning": "an imported file does not begin with the session",
     "ends": "an imported file does not tell when streams ended",
     "bytes": "an imported file does not have the bytes of the wire",
-    "connections": "an imported file has one connection, and what went over others is missing",
     "noise": "an imported file has nothing but messages",
     "process": "an imported file does not have the server's process",
     "heads": "an imported file does not have the heads of HTTP",

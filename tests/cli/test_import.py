@@ -299,10 +299,9 @@ def _files(folder: Path) -> dict[str, Path]:
     """Return a file of each format that can be imported."""
     recorded = ROOT / "tests" / "imports" / "recorded"
     (folder / "dump.pcap").write_bytes(pcap(SEGMENTS))
-    (folder / "window.txt").write_bytes(b"".join(data for _, data in TALK).replace(b"\r\n", b"\n"))
     (folder / "hawk.db").write_bytes(database_of("time"))
     return {
-        "pcap": folder / "dump.pcap", "follow": folder / "window.txt", "har": recorded / "chromium-sse.devtools.har",
+        "pcap": folder / "dump.pcap", "har": recorded / "chromium-sse.devtools.har",
         "mcpsnoop": recorded / "mcpsnoop-stdio.jsonl", "mcphawk": folder / "hawk.db", "log": LOG,
     }  # fmt: skip
 
@@ -324,32 +323,3 @@ def test_each_format_is_imported_as_itself_and_refused_by_name_as_any_other(tmp_
 def test_a_capture_is_no_file_to_import_as_anything() -> None:
     done = run("import", str(ROOT / "captures" / "time.mcpspy"), "--as", "log")
     assert (done.returncode, "this is a capture already" in done.stderr) == (2, True)
-
-
-WALKTHROUGH = """\
-1. The client opens the stream:
-
-    GET /sse HTTP/1.1
-    Accept: text/event-stream
-
-2. It sends a request:
-
-    {
-      "jsonrpc": "2.0",
-      "id": 1,
-      "method": "tools/list"
-    }
-
-3. The answer is an event:
-
-    data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
-"""
-
-
-@pytest.mark.parametrize("words", ["import {}", "import --as follow {}", "show {}"])
-def test_a_document_with_messages_over_lines_is_refused_with_the_line_where_http_begins(words: str, tmp_path: Path) -> None:
-    path = tmp_path / "walkthrough.txt"
-    path.write_text(WALKTHROUGH)
-    done = run(*words.replace("{}", str(path)).split())
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "Line 3 has HTTP: copy the requests and responses" in done.stderr

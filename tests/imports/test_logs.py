@@ -106,7 +106,6 @@ def test_the_header_names_the_file_its_digest_and_its_facts() -> None:
             "noise": "missing",
             "process": "missing",
             "heads": "missing",
-            "connections": "exact",
             "beginning": "exact",
         },
     }

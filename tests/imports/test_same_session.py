@@ -23,7 +23,6 @@ from tests.cli.terminal import run
 from tests.conftest import ROOT
 from tests.imports.logging_clients import LOGS, LogLine, desktop, log_of, rows_in_any_order
 from tests.imports.packet_files import pcap, pcapng
-from tests.imports.test_follow_stream import ASCII, EXPLAINED, RAW, WINDOW, YAML
 from tests.imports.test_har import ENTRY, har
 from tests.imports.test_mcphawk import database_of
 from tests.imports.test_mcpsnoop import log_of as snooped
@@ -146,11 +145,6 @@ FILES = {
     "har": har(ENTRY, ENTRY),
     "pcap": pcap(SEGMENTS),
     "pcapng": pcapng(SEGMENTS),
-    "ascii": ASCII * 2,
-    "yaml": YAML * 2,
-    "window": WINDOW,
-    "explained": EXPLAINED,
-    "raw": RAW,
 }
 DAMAGES = st.lists(st.tuples(st.integers(0, 1 << 20), st.binary(max_size=4), st.integers(0, 40)), max_size=8)
 

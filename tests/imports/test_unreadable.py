@@ -32,7 +32,22 @@ def _database() -> bytes:
         return database.serialize()
 
 
+POST = f"POST /mcp HTTP/1.1\nContent-Length: {len(MESSAGE)}\n\n{MESSAGE}\n".encode()
+TSHARK = b"\n" + b"=" * 67 + b"\nFollow: tcp,%b\nFilter: tcp.stream eq 2\nNode 0: 10.0.0.1:47796\nNode 1: 10.0.0.2:8000\n"
+FOLLOWED: dict[str, bytes] = {
+    "tshark's ascii": TSHARK % b"ascii" + b"%d\n%b" % (len(POST), POST),
+    "tshark's hex": TSHARK % b"hex" + b"00000000  50 4f 53 54 20 2f 6d 63  70 20 48 54 54 50 2f 31  POST /mc p HTTP/1\n",
+    "tshark's raw": TSHARK % b"raw" + POST.hex().encode(),
+    "yaml": b"peers:\n  - peer: 0\n    host: 10.0.0.1\n    port: 47796\n",
+    "yaml of Wireshark 3": b"# Packet 4\npeer0_0: !!binary |\n  UE9TVA==\n",
+    "the window's hex": b"00000000  50 4f 53 54 20 2f 6d 63  70 20 48 54 54 50 2f 31  POST /mc p HTTP/1\n",
+    "the window's hex, the server first": b"    00000000  48 54 54 50 2f 31 2e 31  20 32 30 30 20 4f 4b 0d  HTTP/1.1  200 OK.\n",
+    "the window's ascii": POST,
+    "the window's ascii, the server first": b"HTTP/1.1 200 OK\n\n" + MESSAGE.encode(),
+    "the window's raw": b"\xef\xbb\xbf" + POST.replace(b"\n", b"\r\n"),
+}
 FILES: dict[str, tuple[bytes, str, str]] = {
+    **{name: (data, "a followed stream", "import the packet capture itself") for name, data in FOLLOWED.items()},
     "gzip": (gzip.compress(MESSAGE.encode()), "gzip", "gunzip -c"),
     "bzip2": (bz2.compress(MESSAGE.encode()), "bzip2", "bunzip2 -c"),
     "xz": (lzma.compress(MESSAGE.encode()), "xz", "xz -dc"),
@@ -63,8 +78,12 @@ FILES: dict[str, tuple[bytes, str, str]] = {
     "snoop": (b"snoop\0\0\0\0\0\0\2", "snoop", "pcapng"),
     "nothing known": (b"hello\nworld\n", "", ""),
     "a readme": (b"# Notes\n\nWe use gzip, PDML and interactions: none.\n", "", ""),
-    "yaml": (b"services:\n  interactions: 3\n", "", ""),
+    "other yaml": (b"services:\n  interactions: 3\n", "", ""),
     "json": (b'{"a": 1}\n', "", ""),
+    "other lines of hex": (b"00000000  7b 22 61 22 3a 31 7d 0a                           |{a:1}|\n", "", ""),
+    "peers of something else": (b"peers:\n  - host: 10.0.0.1\n", "", ""),
+    "a line below which nothing is followed": (b"=" * 67 + b"\nReport\n", "", ""),
+    "an access log": (b"POST /mcp 200 12 ms\n", "", ""),
     "a number and a colon": (b"12:30 started\n", "", ""),
 }  # fmt: skip
 
@@ -77,7 +96,7 @@ def test_a_file_is_named_by_what_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("verb", ["show", "check", "import"])
-@pytest.mark.parametrize("name", ["gzip", "utf-16", "a flow", "pretty"])
+@pytest.mark.parametrize("name", ["gzip", "utf-16", "a flow", "pretty", "tshark's ascii", "the window's ascii"])
 def test_every_verb_says_so(name: str, verb: str, tmp_path: Path) -> None:
     path = tmp_path / "x.bin"
     path.write_bytes(FILES[name][0])
@@ -85,6 +104,13 @@ def test_every_verb_says_so(name: str, verb: str, tmp_path: Path) -> None:
     assert done.returncode != 0
     assert (FILES[name][1] in done.stderr, FILES[name][2] in done.stderr) == (True, True)
     assert "not an mcpspy capture" not in done.stderr
+
+
+@pytest.mark.parametrize("first", ["POST /mcp 200\n", "received POST /mcp HTTP/1.1\n", "======\n", ""])
+def test_a_log_whose_first_line_only_names_http_is_read(first: str, tmp_path: Path) -> None:
+    path = tmp_path / "server.log"
+    path.write_text(f'{first}received {{"jsonrpc":"2.0","id":1,"method":"initialize"}}\n')
+    assert run("show", str(path)).returncode == 0
 
 
 def test_standard_input_is_named_too() -> None:

@@ -40,8 +40,7 @@ def command(*, files: tuple[str, ...], named: str | None, out: str | None, follo
     """Make captures of files that something else recorded, and print their paths.
 
     FILE is a log of a client or a server with JSON-RPC messages in its lines, a packet capture of HTTP (pcap, pcapng),
-    a stream that Wireshark or tshark followed, a HAR, a log of mcpsnoop, a database of MCPHawk,
-    or - for standard input.
+    a HAR, a log of mcpsnoop, a database of MCPHawk, or - for standard input.
     What FILE does not have, such as times, is missing in the capture too, and causes no finding.
     Other verbs take FILE in place of a capture.
 

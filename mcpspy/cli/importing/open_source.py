@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 from ...capture.store.address import STDIN
 from ...errors import ImportFileError
@@ -20,11 +19,6 @@ from ...imports.unreadable import unreadable
 from ...live.http.recorder import StreamRecorder
 
 CHUNK_BYTES = 1 << 18
-_MAY_BE_TOLD_WRONG: Final = {"log": ("follow",)}
-"""By the format that a file seems to have, those that it may be read as: text around them may look like a log."""
-_HTTP: Final = re.compile(
-    rb"^[ \t>|]*(?:\d+ \|)?[ \t]*(?:(?:GET|POST|DELETE) [!-~]{1,8000} HTTP/1\.[01]|HTTP/1\.[01] \d{3})", re.MULTILINE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +34,11 @@ class OpenedSource:
     def nothing(self, path: str) -> ImportFileError:
         """Return the error of a file in which there is no session."""
         passed_over = "".join(f". {text}" for text in self.importer.passed_over())
-        seems = recognized(self.head)
-        if self.is_named and seems is not self.format:
-            known = f"it looks like {seems.title}: say --as {seems.name}" if seems is not None else "leave --as away"
-            words = f"read as {self.format.title}, no session of MCP is in it{passed_over}. If it is something else, {known}"
+        if self.is_named and recognized(self.head) is None:
+            words = f"read as {self.format.title}, no session of MCP is in it{passed_over}. If it is something else, leave --as away"
         else:
             words = f"{self.format.title}, but no session of MCP is in it{passed_over}. mcpspy import --help says what is read"
-        return ImportFileError(path, words + (_recorded_part(self.head) if self.format.name in ("log", "follow") else ""))
+        return ImportFileError(path, words)
 
     def chunks(self) -> Callable[[], bytes]:
         """Return a function that reads the next bytes."""
@@ -87,7 +79,7 @@ def is_format(name: str, head: bytes) -> bool:
     """Do the same for a file that begins with these bytes."""
     is_read = recognized(head) is not None
     if not is_read and (what := unreadable(head)):
-        raise ImportFileError(name, f"{what}{_recorded_part(head)}")
+        raise ImportFileError(name, what)
     return is_read
 
 
@@ -97,7 +89,7 @@ def _format(name: str, head: bytes, named: str | None) -> ImportFormat:
     chosen = recognized(head)
     if named is not None:
         wanted = next(candidate for candidate in FORMATS if candidate.name == named)
-        if chosen not in (None, wanted) and named not in _MAY_BE_TOLD_WRONG.get(chosen.name, ()):
+        if chosen not in (None, wanted):
             raise ImportFileError(
                 name, f"this is {chosen.title}, not {wanted.title}; leave --as away, or say --as {chosen.name}"
             )
@@ -105,18 +97,8 @@ def _format(name: str, head: bytes, named: str | None) -> ImportFormat:
     if chosen is None:
         is_format(name, head)
         what = "it is empty" if not head else f"nothing in its first {HEAD_BYTES >> 20} MiB is in a format that mcpspy reads"
-        raise ImportFileError(name, f"{what}; mcpspy import --help lists the formats, and --as names one{_recorded_part(head)}")
+        raise ImportFileError(name, f"{what}; mcpspy import --help lists the formats, and --as names one")
     return chosen
-
-
-def _recorded_part(head: bytes) -> str:
-    """Say where HTTP begins in a text that has more; nothing if it has none, or begins with it."""
-    found = _HTTP.search(head)
-    if found is None or not head[: found.start()].strip():
-        return ""
-    line = head.count(b"\n", 0, found.start()) + 1
-    copied = "copy the requests and responses as they were sent, without the text around them, to a file of their own"
-    return f". Line {line} has HTTP: {copied}"
 
 
 def _digest(file: BinaryIO) -> tuple[int, str]:

@@ -193,7 +193,7 @@ def _why_incomplete(capture: CaptureInfo) -> str:
     if capture.header is not None and "imported" in capture.header.tapped:
         from ...transcript.absent_facts import lacks
 
-        if lacks(capture, "ends") or lacks(capture, "connections"):
+        if lacks(capture, "ends"):
             return "was recorded without its answer: the file that was imported does not have it, or ends before"
     return ""
 

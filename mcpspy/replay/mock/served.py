@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 _REFUSED: Final = 400
 _NO_ANSWERS: Final = (
-    "the file that it was imported from has requests and none of their answers; follow all streams of the session, or import the "
-    "packet capture itself"
+    "the file that it was imported from has requests and none of their answers; record the server with mcpspy, or give a file "
+    "that has both"
 )
 
 
