@@ -17,7 +17,7 @@ from mcpspy.capture.file.format import header_line
 from mcpspy.capture.file.writer import Writer
 from mcpspy.records import CLIENT, SERVER, Close, Frame, Header, Open, Record
 
-FORMATS = ["mermaid", "plantuml", "svg", "text", "html", "perfetto", "jsonl", "markdown"]
+FORMATS = ["mermaid", "plantuml", "svg", "text", "html", "jsonl", "markdown"]
 OVER_HTTP = ["har", "curl"]
 """Formats of HTTP alone, which are measured on a capture of that."""
 

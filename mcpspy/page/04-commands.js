@@ -1,7 +1,7 @@
 // Commands to copy, for the captures of the page by their names on the command line.
 
 const commands = (() => {
-  const FORMATS = ["markdown", "mermaid", "plantuml", "svg", "text", "html", "jsonl", "har", "perfetto", "pytest"];
+  const FORMATS = ["markdown", "mermaid", "plantuml", "svg", "text", "html", "jsonl", "har", "pytest"];
   const MANY = 4; // up to this many captures have commands of their own
   const MAX_LETTERS = 100_000; // shells accept no longer word (Linux: 128 KiB)
 

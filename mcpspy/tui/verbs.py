@@ -7,7 +7,7 @@ from shlex import join
 from typing import Final, NamedTuple, Protocol
 
 from ..transcript.model import CaptureInfo, Exchange, Message, Numbered, Transcript, UnpairedMessage
-from ..views.export.curl import curl
+from ..views.curl import curl
 from ..views.timeline.exchange import first_message
 from .tabs import TABS
 

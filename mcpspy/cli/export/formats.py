@@ -307,18 +307,8 @@ FORMATS: Final[dict[str, Format | OwnCommand]] = {
         Example:
           mcpspy export markdown @:5..9 | gh issue create --title "search hangs" --body-file -
         """,
-        "export.markdown:report",
+        "markdown:report",
         _report,
-    ),
-    "perfetto": Format(
-        "a Chrome trace, for ui.perfetto.dev and speedscope",
-        """Write a Chrome trace, for ui.perfetto.dev and speedscope: a track for each server, overlapping calls in lanes of their own.
-
-        \b
-        Example:
-          mcpspy export perfetto @ -o session.trace.json
-        """,
-        "export.perfetto:trace",
     ),
     "har": Format(
         "the HTTP transactions, for browsers and mitmproxy",
@@ -328,7 +318,7 @@ FORMATS: Final[dict[str, Format | OwnCommand]] = {
         Example:
           mcpspy export har @ -o session.har
         """,
-        "export.har:har",
+        "har:har",
         _har,
     ),
     "curl": Format(
@@ -339,7 +329,7 @@ FORMATS: Final[dict[str, Format | OwnCommand]] = {
         Example:
           mcpspy export curl @:7
         """,
-        "export.curl:curl",
+        "curl:curl",
         _curl,
     ),
     "jsonl": Format(

@@ -11,7 +11,7 @@ from ...transcript.http.transaction import Transaction
 from ...transcript.llm.tool_trips import ToolTrip
 from ...transcript.message import Message
 from ...transcript.model import CaptureInfo, Exchange, ModelCall, Row, Transcript, UnpairedMessage
-from ..export.curl import curl
+from ..curl import curl
 from ..json.llm import model_call_object
 from ..text.escape import decoded, safe_text
 from ..text.json_text import as_json, payload

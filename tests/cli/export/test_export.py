@@ -178,11 +178,6 @@ def test_a_har_has_the_transactions_of_the_rows() -> None:
     assert len(json.loads(run("export", "har", f"{STREAMABLE}:4").stdout)["log"]["entries"]) == 1
 
 
-def test_a_trace_is_json_with_a_bar_for_each_call() -> None:
-    output = json.loads(run("export", "perfetto", EVERYTHING).stdout)["traceEvents"]
-    assert len([item for item in output if item["ph"] == "X"]) == len(transcribe(read(EVERYTHING)).exchanges)
-
-
 def test_a_report_holds_no_secrets(tmp_path: Path) -> None:
     token = "ghp_" + "a1B2c3D4e5F6" * 3
     path = tmp_path / "a.mcpspy"

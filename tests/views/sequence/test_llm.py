@@ -7,7 +7,7 @@ import pytest
 from mcpspy import read
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.views.export.markdown import report
+from mcpspy.views.markdown import report
 from mcpspy.views.sequence.diagram import Arrow, ArrowKind, Aside, Diagram, Fragment, FragmentKind, flat
 from mcpspy.views.sequence.layout import Drawing, diagram
 from mcpspy.views.sequence.mermaid import mermaid
@@ -18,11 +18,11 @@ from tests.conftest import ROOT, MermaidReader
 from tests.transcript.dialogue import request, result
 from tests.transcript.llm.traffic import ModelTraffic, completion, delta, sse
 from tests.transcript.traffic import Traffic, initialize
-from tests.views.export.test_markdown import OURS, TAGS, rendered
 from tests.views.scenes import call
 from tests.views.sequence.test_mermaid import HOSTILE, words
 from tests.views.sequence.test_mermaid import drawn as said_by
 from tests.views.sequence.test_svg import HARMLESS, SVG
+from tests.views.test_markdown import OURS, TAGS, rendered
 
 USE = {"id": "u1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city":"杭州"}'}}
 OFFER = {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}

@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy import read, transcribe
-from mcpspy.views.export.curl import _word, curl
+from mcpspy.views.curl import _word, curl
 from tests.conftest import DebianProgram
 from tests.deadlines import SCENE_S
 from tests.transcript.dialogue import request
 from tests.transcript.traffic import Traffic
 
-CAPTURES = Path(__file__).parents[3] / "captures"
+CAPTURES = Path(__file__).parents[2] / "captures"
 
 
 def commands(name: str, number: int) -> str:

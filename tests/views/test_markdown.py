@@ -7,7 +7,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from mcpspy import read, transcribe
-from mcpspy.views.export.markdown import report
+from mcpspy.views.markdown import report
 from mcpspy.views.text.escape import markdown_code, markdown_text, safe_text
 from mcpspy.views.timeline.timeline import rows_between
 from tests.transcript.dialogue import notification, request, result
@@ -15,7 +15,7 @@ from tests.transcript.llm.traffic import ModelTraffic
 from tests.views.scenes import call, failed, hostile_scene, opened
 from tests.views.sequence.test_mermaid import HOSTILE, ORDINARY
 
-CAPTURES = Path(__file__).parents[3] / "captures"
+CAPTURES = Path(__file__).parents[2] / "captures"
 TAGS = re.compile(r"</?(\w+)")
 OURS = {
     "h1", "h2", "h3", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "code", "pre", "ul", "li", "details", "summary",

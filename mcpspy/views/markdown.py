@@ -9,24 +9,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
-from ...replay.compare.server import identity
-from ...transcript.findings.rule import Finding, Severity
-from ...transcript.model import CaptureInfo, Exchange, Log, ModelCall, Numbered, Outcome, Row, Transcript, UnpairedMessage
-from ..check.model import worst_first
-from ..sequence.layout import diagram
-from ..sequence.mermaid import fitting, mermaid
-from ..text.escape import markdown_code, markdown_fence, markdown_text, safe_text
-from ..text.line import Line, plain
-from ..text.units import counted, duration, wall_time
-from ..timeline.exchange import row_lines
-from ..timeline.findings import rows_words
-from ..timeline.logs import log_line
-from ..timeline.phrases import command_words, outcome_phrase
-from ..timeline.summary import summary
-from ..timeline.timeline import timeline
+from ..replay.compare.server import identity
+from ..transcript.findings.rule import Finding, Severity
+from ..transcript.model import CaptureInfo, Exchange, Log, ModelCall, Numbered, Outcome, Row, Transcript, UnpairedMessage
+from .check.model import worst_first
+from .sequence.layout import diagram
+from .sequence.mermaid import fitting, mermaid
+from .text.escape import markdown_code, markdown_fence, markdown_text, safe_text
+from .text.line import Line, plain
+from .text.units import counted, duration, wall_time
+from .timeline.exchange import row_lines
+from .timeline.findings import rows_words
+from .timeline.logs import log_line
+from .timeline.phrases import command_words, outcome_phrase
+from .timeline.summary import summary
+from .timeline.timeline import timeline
 
 if TYPE_CHECKING:
-    from ...transcript.llm.tool_trips import ToolTrip
+    from ..transcript.llm.tool_trips import ToolTrip
 
 MAX_CALLS: Final = 8
 """The most suspect calls shown in full. A call is suspect if it failed, or a warning or an error is about it."""
@@ -121,7 +121,7 @@ def _peer(info: Any, lane: str) -> str:
 def _tool_trips(transcript: Transcript) -> list[ToolTrip]:
     if not any(capture.is_model for capture in transcript.captures):
         return []
-    from ...transcript.llm.tool_trips import tool_trips  # imports all modules about models, which other reports do not need
+    from ..transcript.llm.tool_trips import tool_trips  # imports all modules about models, which other reports do not need
 
     return tool_trips(transcript)
 
@@ -130,8 +130,8 @@ def _agent_runs(transcript: Transcript, tool_trips: list[ToolTrip]) -> Iterator[
     """Yield the agent runs: what users asked for, and the time of model, server and client."""
     if not any(capture.is_model for capture in transcript.captures):
         return
-    from ...transcript.llm.agent_runs import agent_runs
-    from ..sequence.model_calls import run_words
+    from ..transcript.llm.agent_runs import agent_runs
+    from .sequence.model_calls import run_words
 
     runs = agent_runs(transcript, tool_trips)
     if not runs:
@@ -190,7 +190,7 @@ def _calls(
 def _whole(transcript: Transcript, row: Exchange | ModelCall, tool_trips: list[ToolTrip]) -> Iterable[Line]:
     if isinstance(row, Exchange):
         return row_lines(transcript, row, width=WIDTH, stderr=False)
-    from ..timeline.model_call import model_call_lines
+    from .timeline.model_call import model_call_lines
 
     return model_call_lines(transcript, row, tool_trips, width=WIDTH)
 

@@ -8,12 +8,12 @@ import jsonschema
 import pytest
 
 from mcpspy import read, transcribe
-from mcpspy.views.export.har import har
+from mcpspy.views.har import har
 from tests.conftest import FlowReader
 from tests.transcript.traffic import Traffic
 from tests.views.http_scenes import http_scene
 
-CAPTURES = Path(__file__).parents[3] / "captures"
+CAPTURES = Path(__file__).parents[2] / "captures"
 HTTP = ("sse", "streamable", "resumed", "stateless", "oauth", "agent-model", "tags-model")
 
 
@@ -25,7 +25,7 @@ def written(name: str) -> dict[str, Any]:
 
 def valid(made: dict[str, Any]) -> dict[str, Any]:
     """Return the log of a file that follows the specification."""
-    schema = json.loads((Path(__file__).parents[1] / "har.schema.json").read_text())
+    schema = json.loads(Path(__file__).with_name("har.schema.json").read_text())
     jsonschema.validate(made, schema)
     log: dict[str, Any] = made["log"]
     return log

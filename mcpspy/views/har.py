@@ -10,15 +10,15 @@ from datetime import UTC
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from ...records import Frame
-from ...transcript.http.head import Head
-from ...transcript.http.transaction import Stream, Transaction
-from ...transcript.model import CaptureInfo, Transcript
-from ...wire.encodings import decode_body
-from ...wire.sse import parse
-from ..text.json_text import as_json
-from ..text.units import wall_time
+from ..records import Frame
+from ..transcript.http.head import Head
+from ..transcript.http.transaction import Stream, Transaction
+from ..transcript.model import CaptureInfo, Transcript
+from ..wire.encodings import decode_body
+from ..wire.sse import parse
 from .curl import split_url
+from .text.json_text import as_json
+from .text.units import wall_time
 
 _MS_NS: Final = 1_000_000
 _UNKNOWN: Final = -1

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from ...lazy_pattern import lazy_pattern
-from ...records import PSEUDONYM_PATTERN
-from ...transcript.http.head import Head, read_head
-from ...transcript.http.transaction import Transaction
-from ...transcript.model import CaptureInfo
-from ..text.escape import decoded, safe_text
+from ..lazy_pattern import lazy_pattern
+from ..records import PSEUDONYM_PATTERN
+from ..transcript.http.head import Head, read_head
+from ..transcript.http.transaction import Transaction
+from ..transcript.model import CaptureInfo
+from .text.escape import decoded, safe_text
 
 _LEFT_TO_CURL: Final = frozenset((
     "host", "content-length", "transfer-encoding", "connection", "keep-alive", "accept-encoding", "te", "trailer", "upgrade",
