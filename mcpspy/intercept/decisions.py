@@ -72,14 +72,14 @@ class Decision:
 
     `payload` is sent on, and None is not. `reply` goes back to the sender, or over HTTP only a `status` that is not 0, with `fields`.
     `noise` goes before the message. All these are sent `delay_ns` later. `then` is what happens to the channel: `disconnect`, `stall`
-    or `kill`. If it `is_cut`, `payload` is only the beginning of the message. If it `is_doubled`, `payload` is sent twice.
-    `key` is that of the exchange, and `kind` that of the message.
+    or `kill`. If it `is_cut`, `payload` is only the beginning of the message. `payload` is sent twice if an intercept
+    doubles it, whose handle is `doubled_by`. `key` is that of the exchange, and `kind` that of the message.
     Before all that, it is held for `hold_ns` at most, because of the intercept with the handle `held_by`; who holds it sets `let_go`,
     which sends it after what is being sent just now.
     """
 
     __slots__ = (
-        "delay_ns", "fields", "held_by", "hold_ns", "is_cut", "is_doubled", "key", "kind", "let_go", "noise", "payload", "records",
+        "delay_ns", "doubled_by", "fields", "held_by", "hold_ns", "is_cut", "key", "kind", "let_go", "noise", "payload", "records",
         "reply", "status", "then",
     )  # fmt: skip
 
@@ -91,12 +91,10 @@ class Decision:
         self.reply: bytes | None = None
         self.status = 0
         self.fields: tuple[str, ...] = ()
-        self.is_cut = self.is_doubled = False
+        self.is_cut = False
         self.let_go: Callable[[], None] | None = None
         self.noise: bytes | None = None
-        self.delay_ns = 0
-        self.hold_ns = 0
-        self.held_by = 0
+        self.delay_ns = self.hold_ns = self.held_by = self.doubled_by = 0
         self.then = ""
 
 
@@ -258,7 +256,7 @@ class Intercepts:
                 self._act(decision, in_force, message, scope)
                 if decision.payload is None or decision.is_cut:
                     break
-        if decision.is_doubled and message.kind is REQUEST and key is not None and not is_answered_apart:
+        if decision.doubled_by and message.kind is REQUEST and key is not None and not is_answered_apart:
             if len(self._doubled) >= MAX_EXPIRED:
                 self._doubled.popitem(last=False)
             record = next(record for record in decision.records if record.action == DUPLICATE)
@@ -391,7 +389,7 @@ class Intercepts:
             case Garbage(line=line):
                 decision.noise = line if decision.noise is None else decision.noise + b"\n" + line
             case Duplicate():
-                decision.is_doubled = True
+                decision.doubled_by = id(in_force)
             case Withhold(then=then):
                 decision.payload, decision.then, sent = None, "" if then == "drop" else then, "nothing"
             case AnswerStatus(code=code, fields=fields):
@@ -441,9 +439,12 @@ class Intercepts:
                 return
         if not in_force.is_noted:
             in_force.is_noted = True
-            text = f"{why}, so the intercept {in_force.rule.text} changed nothing"
-            self.sink((Note(at_ns=at_ns, topic="not-intercepted", text=text),))
-            self.say(text, id(in_force))
+            self.report(f"{why}, so the intercept {in_force.rule.text} changed nothing", at_ns, id(in_force))
+
+    def report(self, text: str, at_ns: int, handle: int) -> None:
+        """Say, in the capture and to the user, what the intercept with this handle did not do."""
+        self.sink((Note(at_ns=at_ns, topic="not-intercepted", text=text),))
+        self.say(text, handle)
 
 
 def call_record(at_ns: int, seed: int, sent: str = "unchanged") -> Intercept:

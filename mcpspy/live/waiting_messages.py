@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         fields: tuple[str, ...]
         noise: bytes | None
         is_cut: bool
-        is_doubled: bool
+        doubled_by: int
         let_go: Callable[[], None] | None
         delay_ns: int
         hold_ns: int
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
         def observe(self, payload: bytes, at_ns: int, scope: Hashable) -> None: ...
 
         def forget(self, scope: Hashable) -> None: ...
+
+        def report(self, text: str, at_ns: int, handle: int) -> None: ...
 
 
 MAX_MESSAGE_BYTES = 1 << 24

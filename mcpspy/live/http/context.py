@@ -17,6 +17,13 @@ from .transaction import RequestPlan, ResponsePlan
 from .usual import KnownHeads
 
 
+class Abortable(Protocol):
+    """A connection that the tap closes at its end."""
+
+    def abort(self) -> None:
+        """Close it, and record that mcpspy did."""
+
+
 class TapContext(Protocol):
     """A tap: its clock, its event loop, its sink, and what it knows about heads and the upstream."""
 
@@ -31,6 +38,8 @@ class TapContext(Protocol):
     """Read, record and send on such an event, if the sink can: see `steady`."""
     events: Callable[[Sequence[Record], int, int, list[bytes]], None]
     """Record these records, and after them events that came in one HTTP chunk each."""
+    own_posts: set[Abortable]
+    """The requests of mcpspy's own that are under way."""
     known_heads: KnownHeads
     """The heads whose messages have a short way."""
 

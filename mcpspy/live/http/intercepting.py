@@ -297,8 +297,8 @@ class InterceptingPair(ConnectionPair):
         sent = taken.settle(decision, frame, partial(with_mirrored, mirrored=state.mirrored))
         records += taken.records
         state.decision, state.sent = decision, sent or b""
-        if decision.is_doubled and sent is not None and not decision.is_cut:
-            state.copy = partial(post_copy, state.tap, taken.head, decision)
+        if decision.doubled_by and sent is not None and not decision.is_cut:
+            state.copy = partial(post_copy, state.tap, state.decider, taken.head, decision)
         if decision.delay_ns:
             due_ns = frame.at_ns + decision.delay_ns
             state.to_server.delay(Delayed(due_ns, None, state.sent, injected=sent is None))

@@ -321,7 +321,7 @@ class InterceptingRelay(ResponseRelay):
     def _carry_out_body(
         self, taken: TakenMessage, decision: MessageDecision, frame: Frame, records: list[Record], out: list[bytes]
     ) -> None:
-        if decision.is_doubled:
+        if decision.doubled_by:
             decision.records = [act for act in decision.records if act.action != "duplicate"]
             records.append(self._passes(frame.at_ns, "the JSON body of a response is one message, which cannot come twice"))
         sent = taken.settle(decision, frame)
@@ -415,7 +415,7 @@ class InterceptingRelay(ResponseRelay):
             self._send_or_delay(junk_events(decision.noise), due_ns, key or decision.key, now_ns, out, records=records)
         if sent:
             self._send_or_delay(events.framed(sent), due_ns, key or decision.key, now_ns, out)
-            if decision.is_doubled and not decision.is_cut:
+            if decision.doubled_by and not decision.is_cut:
                 self._send_or_delay(sent.removeprefix(BOM), due_ns, key or decision.key, now_ns, out, records=records)
         if decision.then == "stall":
             events.stalls = decision

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ...records import Record
     from ...wire.http import Piece
-    from ..waiting_messages import MessageDecision
+    from ..waiting_messages import Decider, MessageDecision
     from .context import TapContext
 
     Act = Callable[[str], Intercept]
@@ -44,6 +44,10 @@ _NOT_SUCCESSFUL = 300
 _MAX_REASON_BYTES = 200
 
 
+def _ignore(*_: object) -> None:
+    """Do nothing."""
+
+
 def head_for(head: bytes, body: bytes, fields: Sequence[tuple[bytes, bytes]]) -> bytes:
     """Return the head of a request with this body, in the session of one with this head; `fields` replace those of the same names."""
     mirrored = [name.lower() for name, _ in all_fields(head) if name.lower().startswith(_MIRRORED)]
@@ -57,7 +61,8 @@ def head_for(head: bytes, body: bytes, fields: Sequence[tuple[bytes, bytes]]) ->
 class OwnPost:
     """One request: `on_message` takes each message of the response and its time, `on_over` why nothing more comes.
 
-    That is called once; without a reason, if the response ended in good order.
+    That is called once; without a reason, if the response ended in good order. If the request could not even be sent, `on_unsent` is
+    called instead.
     """
 
     def __init__(
@@ -67,13 +72,14 @@ class OwnPost:
         body: bytes,
         act: Act,
         *,
-        on_message: Callable[[bytes, int], None],
-        on_over: Callable[[str], None],
+        on_message: Callable[[bytes, int], None] = _ignore,
+        on_over: Callable[[str], None] = _ignore,
+        on_unsent: Callable[[str], None] | None = None,
     ) -> None:
         self._tap = tap
         self._request = head, body
         self._act = act
-        self._on_message, self._on_over = on_message, on_over
+        self._on_message, self._on_over, self._on_unsent = on_message, on_over, on_unsent or on_over
         self._channel: Channel | None = None
         self._messages = HttpMessages.of_responses()
         self._messages.expect(b"POST")
@@ -83,18 +89,21 @@ class OwnPost:
         self._status = 0
         self._parts: list[bytes] = []
         self._is_over = False
+        tap.own_posts.add(self)
         self._dial = tap.dial(on_connected=self._connected, on_failed=self._unreachable)
 
     def leave(self) -> None:
         """Close the connection, and call nothing any more."""
-        self._on_message, self._on_over = _ignore, _ignore
+        self._on_message = self._on_over = self._on_unsent = _ignore
+        self.abort()
+
+    def abort(self) -> None:
+        """Close the connection: the tap ends."""
         self._dial.cancel()
-        if self._channel is not None:
-            self._end(MCPSPY, "abort")
+        self._end(MCPSPY, "abort", "mcpspy ended")
 
     def _unreachable(self, status: int, reason: str) -> None:
-        self._is_over = True
-        self._on_over(reason)
+        self._end(MCPSPY, "abort", reason)
 
     def _connected(self, upstream: socket.socket) -> None:
         """Send the request, after it is recorded."""
@@ -218,14 +227,15 @@ class OwnPost:
         if self._is_over:
             return
         self._is_over = True
+        self._tap.own_posts.discard(self)
         if self._response is not None and self._response.is_open:
             self._tap.sink(self._marked(self._response.close(self._tap.now_ns(), by, how), MCPSPY))
         if self._channel is not None:
             self._channel.abort()
-        self._on_over(why)
+        (self._on_over if self._transaction else self._on_unsent)(why)
 
 
-def post_copy(tap: TapContext, head: bytes, decision: MessageDecision) -> None:
+def post_copy(tap: TapContext, decider: Decider, head: bytes, decision: MessageDecision) -> None:
     """Send a request that was sent a second time. Its response is recorded, and goes to nobody."""
     body, record = decision.payload or b"", next(act for act in decision.records if act.action == "duplicate")
 
@@ -238,8 +248,7 @@ def post_copy(tap: TapContext, head: bytes, decision: MessageDecision) -> None:
             seed=record.seed,
         )
 
-    OwnPost(tap, with_length(head, len(body)), body, act, on_message=_ignore, on_over=_ignore)
+    def report(why: str) -> None:
+        decider.report(f"the copy of a message was not sent: {why}", tap.now_ns(), decision.doubled_by)
 
-
-def _ignore(*_: object) -> None:
-    """Do nothing."""
+    OwnPost(tap, with_length(head, len(body)), body, act, on_unsent=report)

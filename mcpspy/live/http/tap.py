@@ -35,6 +35,7 @@ from .usual import KnownHeads
 
 if TYPE_CHECKING:
     from ..waiting_messages import Decider
+    from .context import Abortable
 
 _log = logging.getLogger("mcpspy.live")
 
@@ -83,6 +84,7 @@ class HttpTap:
         self._tls = tls
         self._speaks_mcp = speaks_mcp
         self._pairs: dict[int, ConnectionPair] = {}
+        self.own_posts: set[Abortable] = set()
         self.intercepts: Decider | None = None
         self.adopt: Callable[[ConnectionPair], None] | None = None
         self._request_plans: dict[bytes, RequestPlan] = {}
@@ -168,9 +170,9 @@ class HttpTap:
 
     def end(self) -> None:
         """Close every connection, and record that mcpspy did."""
-        for pair in list(self._pairs.values()):
+        for ended in (*self._pairs.values(), *self.own_posts):
             try:
-                pair.abort()
+                ended.abort()
             except Exception as error:  # noqa: BLE001  # the others must be closed too
                 self.fault(error)
         self._client_processes.close()

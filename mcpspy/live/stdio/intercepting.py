@@ -268,7 +268,7 @@ class InterceptingPump(Pump):
             self._send_or_delay(self._framing.frame_of(decision.noise), due_ns, decision.key, now_ns, injected=True)
         if sent is not None:
             self._send_or_delay(sent, due_ns, decision.key, now_ns, injected=False)
-            if decision.is_doubled and not decision.is_cut:
+            if decision.doubled_by and not decision.is_cut:
                 self._send_or_delay(sent, due_ns, decision.key, now_ns, injected=True)
         if decision.reply is not None:
             self._mate.reply(self._framing.frame_of(decision.reply), due_ns, now_ns, decision.key)

@@ -36,7 +36,7 @@ class PlainDecision:
     """The decision that a message passes."""
 
     __slots__ = (
-        "delay_ns", "fields", "held_by", "hold_ns", "is_cut", "is_doubled", "key", "kind", "let_go", "noise", "payload", "records",
+        "delay_ns", "doubled_by", "fields", "held_by", "hold_ns", "is_cut", "key", "kind", "let_go", "noise", "payload", "records",
         "reply", "status", "then",
     )  # fmt: skip
 
@@ -46,14 +46,12 @@ class PlainDecision:
         self.kind = ""
         self.status = 0
         self.fields: tuple[str, ...] = ()
-        self.is_cut = self.is_doubled = False
+        self.is_cut = False
         self.let_go: Callable[[], None] | None = None
         self.records: list[Intercept] = []
         self.reply: bytes | None = None
         self.noise: bytes | None = None
-        self.delay_ns = 0
-        self.hold_ns = 0
-        self.held_by = 0
+        self.delay_ns = self.hold_ns = self.held_by = self.doubled_by = 0
         self.then = ""
 
 

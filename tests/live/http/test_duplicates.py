@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.records import Frame, Intercept, Note, Record
+from mcpspy.records import Close, Frame, Intercept, Note, Open, Record
 from mcpspy.transcript.findings.run import all_findings
-from tests.live.http.ends import EVENTS, Wire, chunk
+from tests.deadlines import eventually
+from tests.live.http.ends import EVENTS, Proxy, Upstream, Wire, chunk
 from tests.live.http.test_intercepts import (
     CALL,
     INITIALIZED,
@@ -25,6 +26,7 @@ from tests.live.http.test_intercepts import (
     read_back,
     rows_of,
 )
+from tests.live.stdio.test_control import Controller, socket_in
 
 ACCEPTED = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
 AGAIN = RESULT.replace(b"found", b"again")
@@ -183,3 +185,132 @@ def test_a_json_body_cannot_come_twice_and_a_note_says_so(capture: Path) -> None
     assert [record for record in records if isinstance(record, Intercept)] == []
     (note,) = [record for record in records if isinstance(record, Note) and record.topic == "not-intercepted"]
     assert "cannot come twice" in note.text
+
+
+# A copy that cannot be sent, or is not answered
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["tool:search => duplicate"], CALL),
+        (["tool:search => delay 50ms", "tool:search => duplicate"], CALL),
+        (["tool:search => duplicate", 'tool:search => set params.name="x"'], CALL),
+        (["method:notifications/initialized => duplicate"], INITIALIZED),
+    ],
+)
+def test_a_copy_that_cannot_be_posted_is_reported(texts: list[str], message: bytes, capture: Path) -> None:
+    with intercepted(capture, *texts) as (upstream, proxy, client):
+        server = begun(upstream, proxy, client)
+        upstream.close()
+        client.send(post(proxy, message))
+        body_of(server)
+        (note,) = eventually(lambda: notes(proxy.records()), "the note")
+        server.send(answer(RESULT))
+        assert body_of(client)[1] == RESULT
+        client.send(post(proxy, OTHER))  # nothing else is changed
+        body_of(server)
+        server.send(answer(OTHER_RESULT))
+        assert body_of(client)[1] == OTHER_RESULT
+        said = proxy.stop()
+    assert f"127.0.0.1:{upstream.port} cannot be reached: Connection refused" in note
+    assert note.startswith("the copy of a message was not sent: ")
+    assert said == f"mcpspy: {note}\n"
+    assert len([record for record in proxy.records() if isinstance(record, Note) and record.topic == "fault"]) == 0
+
+
+def test_a_copy_that_is_posted_is_not_reported(capture: Path) -> None:
+    with intercepted(capture, "tool:search => duplicate") as (upstream, proxy, client):
+        client.send(post(proxy, CALL))
+        for server in (upstream.accept(), upstream.accept()):
+            body_of(server)
+            server.close()
+        client.rest()
+        assert proxy.stop() == ""
+    assert notes(proxy.records()) == []
+
+
+@pytest.mark.parametrize(
+    "reached", ["nothing", "an interim response", "a head", "half a body", "an event", "half an event", "all"]
+)
+def test_each_stream_of_a_copy_is_closed_when_the_tap_ends(reached: str, capture: Path) -> None:
+    response = {
+        "nothing": b"",
+        "an interim response": b"HTTP/1.1 103 Early Hints\r\n\r\n",
+        "a head": EVENTS,
+        "half a body": answer(AGAIN)[:-9],
+        "an event": EVENTS + chunk(event(AGAIN)),
+        "half an event": EVENTS + chunk(event(AGAIN)[:20]),
+        "all": answer(AGAIN),
+    }[reached]
+    with intercepted(capture, "tool:search => duplicate") as (upstream, proxy, client):
+        first = begun(upstream, proxy, client)
+        client.send(post(proxy, CALL))
+        second = upstream.accept()
+        body_of(first)
+        body_of(second)
+        second.send(response)
+        if response:
+            eventually(lambda: len(proxy.found(Open)) == 5, "the response to the copy")
+        first.send(answer(RESULT))
+        assert body_of(client)[1] == RESULT
+        proxy.stop()
+    opened = sorted(record.stream for record in proxy.found(Open))
+    assert sorted(record.stream for record in proxy.found(Close)) == opened
+    if reached not in ("nothing", "an interim response", "all"):
+        assert proxy.ending("response", 1) == ("mcpspy", "abort")
+
+
+def test_the_controller_that_added_an_intercept_hears_that_a_copy_was_not_sent(
+    capture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCPSPY_HOME", str(capture.parent))
+    with intercepted(capture, "tool:nothing => drop") as (upstream, proxy, client):
+        server = begun(upstream, proxy, client)
+        adder, other = (Controller(socket_in(capture.parent)) for _ in range(2))
+        assert adder.ask(do="intercept", text="tool:search => duplicate")["ok"]
+        upstream.close()
+        client.send(post(proxy, CALL))
+        body_of(server)
+        told = adder.event()
+        assert other.ask(do="status")["ok"]
+        said = proxy.stop()
+        adder.leave()
+        other.leave()
+    assert (told["event"], f"mcpspy: {told['text']}\n") == ("note", said)
+    assert notes(proxy.records()) == [told["text"]]
+
+
+@pytest.mark.parametrize("response", [b"", EVENTS, EVENTS + chunk(event(LOGGED)), answer(RESULT)[:-9]])
+def test_each_stream_of_a_call_of_a_controller_is_closed_when_the_tap_ends(
+    response: bytes, capture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCPSPY_HOME", str(capture.parent))
+    with intercepted(capture) as (upstream, proxy, client):
+        begun(upstream, proxy, client)
+        controller = Controller(socket_in(capture.parent))
+        facts = {"session": "", "target": "/mcp", "fields": []}
+        id = controller.ask(do="send", payload=CALL.decode(), **facts)["id"]
+        server = upstream.accept()
+        body_of(server)
+        server.send(response)
+        if response:
+            eventually(lambda: len(proxy.found(Open)) == 4, "the response to the call")
+        assert proxy.stop() == ""
+        assert controller.event() == {"event": "failed", "id": id, "text": "mcpspy ended"}
+        controller.leave()
+    assert sorted(record.stream for record in proxy.found(Close)) == [record.stream for record in proxy.found(Open)]
+
+
+def begun(upstream: Upstream, proxy: Proxy, client: Wire) -> Wire:
+    """Have a call on this connection answered, so that a copy of the next one is all that needs another."""
+    client.send(post(proxy, OTHER))
+    server = upstream.accept()
+    body_of(server)
+    server.send(answer(OTHER_RESULT))
+    assert body_of(client)[1] == OTHER_RESULT
+    return server
+
+
+def notes(records: list[Record]) -> list[str]:
+    return [record.text for record in records if isinstance(record, Note) and record.topic == "not-intercepted"]

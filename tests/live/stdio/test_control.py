@@ -56,6 +56,10 @@ class Controller:
             pass
         return answer
 
+    def event(self) -> dict[str, Any]:
+        """Wait for the next event."""
+        return dict(json.loads(self._lines.readline()))
+
     def leave(self) -> None:
         self._lines.close()
         self._socket.close()
