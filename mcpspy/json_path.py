@@ -34,6 +34,7 @@ _segment = lazy_pattern(
     r"""\[\s*(?:(\*)|(0|[1-9]\d{0,9})|"((?:[^"\\]|\\.)*+)"|'((?:[^'\\]|\\.)*+)')\s*\])""",
     re.DOTALL,
 )
+_not_ascii = lazy_pattern("[^\0-\x7f]")
 _quotes = lazy_pattern(r"""\\(['"\\])|(")""")
 
 
@@ -138,6 +139,11 @@ def json_at(text: str, at: int) -> tuple[bytes, int]:
     except (ValueError, RecursionError):
         word = json.dumps((text[at:].split() or [""])[0], ensure_ascii=False)
         raise PathError(text, at + 1, "the value is not JSON", f"Put a text in quotation marks: {word}.") from None
+
+
+def in_ascii(text: str) -> str:
+    """Return a piece of JSON whose texts have escapes for all that is not ASCII: it means the same in every encoding."""
+    return _not_ascii.sub(lambda letter: json.dumps(letter[0])[1:-1], text)
 
 
 def one_line(content: str | bytes) -> bytes | None:

@@ -13,7 +13,6 @@ import click
 from ..capture.store.folder import live_folder
 from ..control.client import EXTENSION, Controller, RunningTap, running_taps
 from ..errors import AddressError, CaptureError, ControlError, InterceptError
-from ..json_path import one_line
 from ..records import CLIENT, SERVER
 from ..views.text.escape import safe_text
 from ..views.text.json_text import SCHEMA
@@ -156,10 +155,7 @@ def _in_editor(tap: RunningTap, id: int) -> str:
     changed = click.edit(payload, extension=".json")
     if changed is None:
         raise ControlError(f"Nothing was changed; message {id} is still held.")
-    line = one_line(changed)
-    if line is None:
-        raise ControlError(f"This is not JSON; message {id} is still held.")
-    return line.decode()
+    return changed
 
 
 def _stay(controller: Controller) -> None:

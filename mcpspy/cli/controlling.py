@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from contextlib import suppress
 from random import Random
 from socket import SHUT_RDWR
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import InterceptError
 from ..intercept.decisions import Intercepts
 from ..intercept.syntax import parse_intercept
-from ..json_path import one_line
+from ..json_path import in_ascii, one_line
+from ..lazy_pattern import lazy_pattern
 from ..live.stdio.intercepting import InterceptingTap, give_back, take_over
 from ..live.stdio.restartable import RestartableTap
 from ..live.stdio.restarts import Restarts
@@ -91,6 +93,11 @@ MAX_LISTED: Final = 10
 
 MAX_WAITING_BYTES: Final = 1 << 25
 """A controller that leaves more than this unread is disconnected: the longest answer of a server, escaped, is as long."""
+
+
+_AROUND: Final = "\ufeff \t\r\n"
+_units = lazy_pattern(r"\r\n|.", re.DOTALL)
+_not_utf8 = lazy_pattern("[\udc80-\udcff]")
 
 
 class _RefusedError(Exception):
@@ -273,7 +280,7 @@ class ControlPoint:
                 "held_ns": self.hands.now_ns() - item.frame.at_ns,
                 "text": item.decision.records[0].text,
                 "bytes": len(item.decision.payload or b""),
-                "payload": _without_end(item)[0].decode("utf-8", "replace")[:MAX_SHOWN],
+                "payload": _shown((item.decision.payload or b"").decode("utf-8", "surrogateescape").rstrip("\r\n"))[:MAX_SHOWN],
             }
             for pump, item in self.hands.held()[:MAX_LISTED]
         ]
@@ -284,18 +291,13 @@ class ControlPoint:
         found = next(((pump, item) for pump, item in self.hands.held() if item.number == id), None)
         if found is None:
             raise _RefusedError(f"message {id} is not held")
-        edited = one_line(payload) if what == "edit" and isinstance(payload, str) else None
-        if what == "edit" and edited is None:
-            raise _RefusedError("edit needs a payload, a message in JSON")
         pump, item = found
+        before = item.decision.payload or b""
+        sent = _edited(before, payload) if what == "edit" else before if what == "release" else None
         words = {"release": "released", "drop": "dropped", "edit": "edited"}[what]
         self.note(f"{by.name} {words} message {id}")
         by.has_acted = True
-        before, end = _without_end(item)
-        if what == "release" or (what == "edit" and edited == before):
-            pump.release(item.number, item.decision.payload)
-        else:
-            pump.release(item.number, None if edited is None else edited + end, words)
+        pump.release(item.number, sent, "" if sent == before else words)
 
     @property
     def _given(self) -> int:
@@ -363,11 +365,40 @@ class ControlPoint:
         self._give_back()
 
 
-def _without_end(item: HeldMessage) -> tuple[bytes, bytes]:
-    """Return what a held message says, and the line end behind it."""
-    payload = item.decision.payload or b""
-    text = payload.rstrip(b"\r\n")
-    return text, payload[len(text) :]
+def _shown(text: str) -> str:
+    """Return a message for an editor, where each byte that is not UTF-8 is U+FFFD."""
+    return _not_utf8.sub("\ufffd", text)
+
+
+def _common_letters(left: str, right: str) -> int:
+    """Count the letters with which both begin."""
+    pairs = enumerate(zip(left, right, strict=False))
+    return next((at for at, (letter, other) in pairs if letter != other), min(len(left), len(right)))
+
+
+def _edited(payload: bytes, text: object) -> bytes:
+    """Change in a message what a user changed in the text that was shown of it; all other bytes stay. Raises: _RefusedError.
+
+    What editors change by themselves does not count: CR LF is as LF, and around the message are neither white space nor a BOM.
+    """
+    if not isinstance(text, str) or one_line(text := text.strip(_AROUND)) is None:
+        raise _RefusedError("this is not JSON, so it was not sent; the message is still held")
+    whole = payload.decode("utf-8", "surrogateescape")
+    if len(whole.rstrip("\r\n")) > MAX_SHOWN:
+        raise _RefusedError("this message is too long to be edited")
+    message = whole.strip(_AROUND)
+    units = _units.findall(message)
+    old, new = _shown(message).replace("\r\n", "\n"), text.replace("\r\n", "\n")
+    begin = _common_letters(old, new)
+    same = _common_letters(old[begin:][::-1], new[begin:][::-1])
+    end = len(units) - same
+    written = " ".join(re.split("[\r\n]", new[begin : len(new) - same]))
+    if "\ufffd" in written and _not_utf8.search("".join(units[begin:end])):
+        raise _RefusedError("bytes that are not UTF-8 are between what was changed first and last; change one part alone")
+    if _not_utf8.search(whole):
+        written = in_ascii(written)
+    before, _, after = whole.partition(message)
+    return "".join((before, *units[:begin], written, *units[end:], after)).encode("utf-8", "surrogateescape")
 
 
 class _Controller:

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from ..json_path import Step, one_line
+from ..json_path import Step, in_ascii, one_line
 from ..transcript.message import NOT_REORDERED, Kind, Message
 from ..wire.edits import ValueEdit, with_values, without_value
 from ..wire.json_spans import members
@@ -165,6 +165,8 @@ def edited(action: SetValue | RemoveValue | Truncate | CutOff, payload: bytes) -
     """Return the payload with what the action changes; all other bytes stay."""
     match action:
         case SetValue(steps=steps, value=value):
+            if payload.decode(errors="ignore").encode() != payload:  # it is in no encoding that we know
+                value = in_ascii(value.decode()).encode()
             return with_values(payload, [ValueEdit(steps, value, adds=True)])
         case RemoveValue(steps=steps):
             return without_value(payload, steps)

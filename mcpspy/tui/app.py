@@ -17,7 +17,7 @@ from ..views.text.line import Line
 from ..views.text.units import counted, size
 from .browser import Browser
 from .drawing import Letters
-from .holding import Held, Holding, breakpoint_text, capture_id, one_line_payload
+from .holding import Held, Holding, breakpoint_text, capture_id
 from .seeking import previous_like
 from .tabs import raw_text
 from .verbs import EXPORTS, VerbResult, Verbs, curl_text, replay_text, shown_message
@@ -433,14 +433,11 @@ class Terminal(Browser):
         """Release, edit or drop a held message."""
         what = {"r": "release", "e": "edit", "d": "drop"}[key]
         try:
-            payload = ""
-            if what == "edit":
-                changed = self.edited(held)
-                if changed is None:
-                    self.say("Nothing was changed; it is still held.")
-                    return
-                payload = one_line_payload(changed)
-            self.holding.let_go(held, what, payload)
+            changed = self.edited(held) if what == "edit" else ""
+            if changed is None:
+                self.say("Nothing was changed; it is still held.")
+                return
+            self.holding.let_go(held, what, changed)
         except ControlError as error:
             self.say(one_line(str(error)), "bad")
         else:

@@ -159,13 +159,3 @@ def capture_id(transcript: Transcript, row: Numbered) -> str:
     """Return the id of a row's capture; empty if it has none."""
     header = transcript.captures[row.capture].header
     return "" if header is None else header.capture_id
-
-
-def one_line_payload(text: str) -> str:
-    """Return an edited message as one line. Raises: ControlError: if it is no JSON."""
-    from ..json_path import one_line
-
-    line = one_line(text)
-    if line is None:
-        raise ControlError("this is no JSON")
-    return line.decode()

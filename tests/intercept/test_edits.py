@@ -110,6 +110,10 @@ def test_a_value_goes_where_its_path_says(action: str, before: bytes, after: byt
         ("set params.arguments.a=0", b'{"\\u0061" :\t1e400 }', b'{"\\u0061" :\t0 }'),
         ("set params.arguments.a=0", b"{\t}", b'{"a":0\t}'),
         ("set params.arguments.b=0", b'{"a":"\xff" }', b'{"a":"\xff","b":0 }'),
+        ('set params.arguments.a="ö"', b'{"a":"\xff","b":"\xe9"}', b'{"a":"\\u00f6","b":"\xe9"}'),
+        ('set params.arguments.c=["😀"]', b'{"a":"\xed\xa0\x80"}', b'{"a":"\xed\xa0\x80","c":["\\ud83d\\ude00"]}'),
+        ('set params.arguments.a="ö"', '{"a":"é"}'.encode(), '{"a":"ö"}'.encode()),
+        ("remove params.arguments.a", b'{"a":"\xff","b":"\xe9"}', b'{"b":"\xe9"}'),
         ("set params.arguments.l[1]=0", b'{"l":[ 1 , 2 , 3 ]}', b'{"l":[ 1 , 0 , 3 ]}'),
         ("set params.arguments.l[3]=0", b'{"l":[ 1 , 2 , 3 ]}', b'{"l":[ 1 , 2 , 3,0 ]}'),
         ("remove params.arguments.l[2]", b'{"l":[ 1 , 2 , 3 ]}', b'{"l":[ 1 , 2 ]}'),
@@ -140,6 +144,14 @@ def test_a_file_that_is_no_json_is_refused(content: bytes, monkeypatch: pytest.M
     monkeypatch.setattr("tests.intercept.making.ANSWER", content)
     with pytest.raises(InterceptError, match="has no JSON"):
         intercepts("tool:edit => respond file")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "latin-1", "utf-16", "utf-16-le", "utf-32-be"])
+def test_an_edit_of_a_message_in_any_encoding_is_that_edit_or_none(encoding: str) -> None:
+    message = CALL.decode().replace("Rome", "Orléans").encode(encoding)
+    after = sent('set params.arguments.city="Köln"', message) or b""
+    expected = message.decode(encoding).replace("Orléans", "Köln")
+    assert after == message or json.loads(after.decode(encoding)) == json.loads(expected)
 
 
 # Any edit of any message
@@ -292,3 +304,21 @@ def test_a_batch_passes_as_it_is(params: Spelled) -> None:
     message, _ = message_of(params, "")
     batch = b"[%b,%b]\n" % (message, message)
     assert intercepts("method:x/y => set params=1").decide(CLIENT, batch, 0).payload == batch
+
+
+@given(
+    JSON,
+    st.data(),
+    st.lists(st.binary(max_size=3).map(lambda data: data.translate(None, b'"\\\\\n\r')), min_size=1, max_size=3),
+)
+def test_an_edit_of_a_message_with_any_bytes_leaves_all_others(params: Spelled, data: st.DataObject, odd: list[bytes]) -> None:
+    pieces = message_of(params, "\n")[0].split(b'"\\ud800"')
+    message = b"".join(
+        piece + (b'"%b"' % odd[at % len(odd)] if at < len(pieces) - 1 else b"") for at, piece in enumerate(pieces)
+    )
+    steps = data.draw(st.sampled_from([(), *places(params)]))
+    after = intercepts(f'method:x/y => set {spelled_path(steps)}="new"').decide(CLIENT, message, 0).payload or b""
+    begin, rest = after.rsplit(b'"new"', 1) if after.count(b'"new"') == 1 else (message, b"")
+    assert message.startswith(begin)
+    assert message.endswith(rest)
+    assert intercepts("method:x/y => remove params.nothing.at.all").decide(CLIENT, message, 0).payload == message

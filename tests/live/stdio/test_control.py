@@ -9,9 +9,11 @@ import socket
 import stat
 import subprocess
 import sys
+from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,6 +26,9 @@ from tests.deadlines import DEADLINE_S, eventually
 from tests.intercept.making import call, line
 from tests.live.client import MCPSPY, Client
 from tests.live.stdio.test_intercepts import ANSWERER, SERVER_COMMAND
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture
@@ -361,6 +366,99 @@ def test_an_edited_message_is_json_and_otherwise_as_it_was_edited(home: Path, te
         assert client.line().decode().strip() == (sent or call(1).decode().strip())
         client.close(client.stdin)
         client.wait()
+
+
+ODD = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","a":%b,"b":"x","c":%b}}'
+KEPT = [
+    b'"\xff"', b'"\xe2\x82"', b'"\xed\xa0\x80"', b'"\xc0\xaf"', b'"caf\xe9 \xff\xfe"', b'"\\ud800"', '"\u2028\ufffd\ufeff"'.encode(),
+    b'"\\u00e9"', b"1e400", b"1.0", b"9007199254740993", b'{"x":1,"x":2}', b' [ 1 ,\r2 ]\r ', b'"\x7f"',
+]  # fmt: skip
+
+
+ENDS = (b"\n", b" \r\n", b"\r\n")
+
+
+def test_all_bytes_around_an_edit_stay(home: Path) -> None:
+    with holding(home) as held:
+        for odd, end in product(KEPT, ENDS):
+            message = ODD % (odd, odd) + end
+            assert held(message, lambda text: text.replace('"x"', '"y z"') + "\n") == message.replace(b'"x"', b'"y z"')
+            assert held.last_act == ("changed", "edited")
+            assert held(message, lambda text: f"\ufeff{text}\n\n") == message
+            assert held.last_act == ("unchanged", "s")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sent"),
+    [
+        ('"caf\ufffd"', '"café"', b'"caf\\u00e9"'),
+        ('"x"', '"ö😀"', b'"\\u00f6\\ud83d\\ude00"'),
+        ('"x"', "\r\n[1,\n2]", b" [1, 2]"),
+        ('"x"', '"\ufffd"', b'"\\ufffd"'),
+        ('"b":"x",', "", b""),
+    ],
+)
+def test_what_is_edited_in_a_message_that_is_not_utf_8_is_what_was_written(home: Path, old: str, new: str, sent: bytes) -> None:
+    message = ODD % (b'"caf\xe9"', b'"\xff"') + b"\n"
+    with holding(home) as held:
+        after = message.replace(old.encode().replace("\ufffd".encode(), b"\xe9"), sent)
+        assert held(message, lambda text: text.replace(old, new)) == after
+
+
+@pytest.mark.parametrize(
+    ("odd", "edit", "reason"),
+    [
+        (b'"\xff"', lambda text: text.replace('"search"', '"find"').replace('"x"', '"y"'), "not UTF-8"),
+        (b'"\xff"', lambda text: text.replace('"\ufffd"', '"a\ufffd"').replace('"x"', '"y"'), "not UTF-8"),
+        (b"[NaN]", lambda text: text.replace('"x"', '"y"'), "JSON"),
+        (b"1", lambda text: text.replace('"x"', "x"), "JSON"),
+        (b'"%b"' % (b"a" * 10_001), lambda text: text.replace('"x"', '"y"'), "too long"),
+        (b'"%b"' % (b"\xff" * 10_001), lambda text: text.replace('"x"', '"y"'), "too long"),
+    ],
+)
+def test_an_edit_that_would_change_other_bytes_is_refused_with_the_reason(
+    home: Path, odd: bytes, edit: Callable[[str], str], reason: str
+) -> None:
+    message = ODD % (odd, b"3") + b"\n"
+    with holding(home) as held:
+        assert held(message, edit) == message
+        assert reason in held.reason
+
+
+class HeldCalls:
+    """A server that repeats what it gets, and a controller that edits each message to it."""
+
+    def __init__(self, client: Client, controller: Controller) -> None:
+        self._client, self._controller = client, controller
+        self.reason = ""
+
+    def __call__(self, message: bytes, edit: Callable[[str], str]) -> bytes:
+        """Send a message that is held and edited, or released if the edit is refused. Return what the server got."""
+        self._client.send(message)
+        held = held_message(self._controller)
+        whole = message.decode("utf-8", "replace") if held["bytes"] > 10_000 else held["payload"]
+        answer = self._controller.ask(do="edit", id=held["id"], payload=edit(whole))
+        self.reason = answer.get("error", "")
+        if self.reason:
+            assert self._controller.ask(do="release", id=held["id"])["ok"]
+        return self._client.line()
+
+    @property
+    def last_act(self) -> tuple[str, str]:
+        """The latest message: `sent`, and the last word about it."""
+        act = [record for record in self._client.records() if isinstance(record, Intercept)][-1]
+        return act.sent, act.action.rsplit(" ", 1)[1]
+
+
+@contextmanager
+def holding(home: Path) -> Iterator[HeldCalls]:
+    with Client(["cat"], "--intercept", "sender:client => hold") as client:
+        controller = Controller(socket_in(home))
+        yield HeldCalls(client, controller)
+        controller.leave()
+        client.close(client.stdin)
+        assert client.rest() == b""
+        assert client.wait() == 0
 
 
 @pytest.mark.parametrize("options", [[], ["--reload"]])
