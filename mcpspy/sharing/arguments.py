@@ -29,11 +29,11 @@ _programs = lazy_pattern(rb"(?<![\w.-])(?:" + "|".join(ATTACHED_TO_P).encode() +
 """Programs whose `-p` is followed by a password without a blank."""
 
 _commands = lazy_pattern(rb"(?<![\w.-])(?:" + "|".join(map(re.escape, PROGRAMS)).encode() + rb")(?:\.exe)?[\"']*[ \t]")
-_option = lazy_pattern(rb" [\"']?-(?:[PUapuw]|sS?u|-(?:user|proxy-user|session))| /p:")
+_option = lazy_pattern(rb" [\"']?-(?:[PUapuw]|sS?u|(?:src|dest)?(?:store|key)pass|-(?:user|proxy-user|session))| /p:")
 """An option that passwords follow in `PROGRAMS`: a fast test."""
 
 _by_looks = lazy_pattern(rb"(?<![\w-])(" + "|".join(LOOKS).encode() + rb")(?:=|[ \t]+)[\"']?([^\s\"',;|&)\]]+)")
-_PLACE_SIGNS: Final = (b"login ", b" auth ", b" set ", b"host add ", b"authtoken ", b"setapikey ")
+_PLACE_SIGNS: Final = (b"login ", b"htpasswd ", b" auth ", b" set ", b"host add ", b"authtoken ", b"setapikey ")
 _placed = lazy_pattern(
     rb"(?<![\w.-])(?:"
     + "|".join([*PLACES, *(rf"\w+ {' '.join(words)}" for words in SETTERS if len(words) > 1)]).encode()

@@ -30,6 +30,7 @@ from .patterns import (
     LongWords,
     SecretSpan,
     assigned_spans,
+    has_hint,
     is_plain,
     may_assign,
     personal_spans,
@@ -209,8 +210,8 @@ class SecretFinder:
             if leaf.is_string:
                 edits += self._string(data, leaf, depth, named)
             elif (kind := self._kind_of_bare(data, leaf)) is not None:
-                span = (leaf.start, leaf.end, kind, data[leaf.start : leaf.end])
-                edits += (edit._replace(new=b'"%b"' % edit.new) for edit in self._edits([span]))
+                span = (leaf.start, leaf.end, "value", data[leaf.start : leaf.end])
+                edits += (edit._replace(new=b'"%b"' % edit.new, kind=kind) for edit in self._edits([span]))
         for leaf, kind in named.late:
             edits += self._whole(data, leaf.start, leaf.end, kind, JSON.read)
         return edits
@@ -376,7 +377,7 @@ class SecretFinder:
         for start, end, kind, value in spans:
             if (
                 start >= end
-                or is_placeholder(value)
+                or (kind not in ("json-path", "value") and is_placeholder(value))
                 or (keep and any(pattern.fullmatch(value.decode("utf-8", "replace")) for pattern in keep))
             ):
                 continue
@@ -411,7 +412,7 @@ def _matches(pattern: re.Pattern[str], data: bytes) -> Iterator[SecretSpan]:
 MAX_HARMLESS: Final = 50_000
 """So many names, words and texts are remembered; after that, new ones are looked at each time."""
 
-_SIGNS: Final = (b"@", _PSEUDONYM_START, KEY_SIGN, b"?base64?", b'[["', b'"-H"', b'"-e"', b'"-u"', b'"--')
+_SIGNS: Final = (b"@", _PSEUDONYM_START, KEY_SIGN, b"?base64?", b'"Secret"', b'"-H"', b'"-e"', b'"-u"', b'"--')
 """Texts with mail addresses, passwords before hosts, pseudonyms, private keys, base64 of mail or arguments have one of these."""
 
 _FORMS: Final = {b"element", b"field", b"label", b"locator", b"selector"}
@@ -425,7 +426,7 @@ _options = lazy_pattern(rb"(?<![\w-])--?[A-Za-z][\w-]*+")
 _whole_options = lazy_pattern(rb'(?:\A|")(-[^"]{1,%d})(?="|\Z)' % LONGEST_NAME)
 _NAME_LETTERS: Final = LETTERS_AND_DIGITS + b"_.-"
 _PARAMETER_LETTERS: Final = _NAME_LETTERS + b"%[]"
-_AFTER_NAME: Final = b" \t\"'*"
+_AFTER_NAME: Final = b" \t\"'*."
 
 _long_words: Final = LongWords(_NAME_LETTERS + b"+/", 13)
 """Tokens that are known by their looks are no shorter, and neither is anything that is taken for base64 or for random."""
@@ -496,7 +497,7 @@ class Prefilter:
         small = text.lower()
         if self._is_personal and (b"/home/" in small or b"/users/" in small):
             return False
-        if b"bearer" in small or b"basic" in small:
+        if b"bearer" in small or b"basic" in small or (b"[[" in text and has_hint(small)):
             return False
         names = set(_names.findall(text))
         return (

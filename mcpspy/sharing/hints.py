@@ -44,11 +44,11 @@ def may_tell(data: bytes) -> bool:
     names = {piece.rpartition(b'"')[2] for piece in set(data.split(b'":'))}
     if b'" :' in data:
         names.update(_spaced_names.findall(data))
-    if any(map(_is_telling, names)) or (_VALUE in names and may_assign(data)):
+    if any(map(_is_telling, names)) or (_VALUE in names and (may_assign(data) or b"code" in data.lower())):
         return True
     if b"=" in data and (may_assign(data) or any(map(_is_telling_parameter, data.split(b"=")[:-1]))):
         return True
-    if b"@" in data and b"://" in data:
+    if (b"@" in data and b"://" in data) or b'"Secret"' in data or (b"[[" in data and has_hint(data.lower())):
         return True
     if b"-" not in data:
         return False

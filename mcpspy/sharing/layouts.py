@@ -4,13 +4,12 @@
 <apiKey>x</apiKey>          elements and attributes of markup
 IDENTIFIED BY 'x'           SQL, .netrc, .pgpass
 let token: string = "x"     source code that assigns, calls or fills in a form
-Your API key is x           sentences that hand over a key
 
 A value without quotes has to look random, and more so the less its surroundings say. Work is linear in the bytes.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, TypeAlias
 
@@ -18,90 +17,77 @@ from ..capture.redaction.arguments import CONTAINERS, follows_name
 from ..capture.redaction.spans import endpoint_spans, url_spans
 from ..lazy_pattern import lazy_pattern
 from .names import SecretNames
-from .patterns import NO_VALUES, SecretSpan, has_digit, has_hint, looks_random
+from .patterns import SecretSpan, has_hint, looks_random
+from .sentences import Layout, is_mixed, is_one_word, layout, letters, sentence_spans
 
 Cells: TypeAlias = list[tuple[int, int]]
 """The spans of the cells of a row."""
 
-_Layout: TypeAlias = tuple[tuple[bytes, ...], re.Pattern[bytes], Callable[[bytes], bool]]
-
 _LABEL: Final = rb"[A-Za-z][\w .-]{0,40}?"
 _QUOTED: Final = rb"""["'](?P<value>[^"'\n]{1,512})["']"""
-_SECRET_WORDS: Final = rb"(?:key|token|secret|pass(?:word|phrase|code))s?"
 
 
 def _any(value: bytes) -> bool:
-    """Return whether a value in quotes may be a secret: unless it is short, or a word for none."""
-    return len(value) >= _SHORTEST_QUOTED and value.lower() not in NO_VALUES and b" " not in value
-
-
-def _is_mixed(value: bytes) -> bool:
-    """Return whether a value in a sentence is a secret: letters and digits, and neither a date, an address nor a file."""
-    return len(value) >= _SHORTEST_TOLD and has_digit(value) and _letters.search(value) is not None and not _told.match(value)
-
-
-def _is_one_word(value: bytes) -> bool:
-    return looks_random(value) and b" " not in value
+    """Return whether a value in quotes may be a secret: unless it is short."""
+    return len(value) >= _SHORTEST_QUOTED and b" " not in value
 
 
 _SHORTEST_QUOTED: Final = 3
-_SHORTEST_TOLD: Final = 8
-_letters = lazy_pattern(rb"[A-Za-z]")
-_told = lazy_pattern(rb"[0-9]{4}-[0-9]{2}|[a-z]+://|[./~]|.*[(){}\[\]<>]|[\w.-]+\.[a-z]{2,4}$")
 
 
-def _layout(sign: bytes | tuple[bytes, ...], pattern: bytes, is_meant: Callable[[bytes], bool]) -> _Layout:
-    return (sign,) if isinstance(sign, bytes) else sign, lazy_pattern(pattern), is_meant
-
-
-_NAME: Final = rb"(?<![\w.-])(?P<name>[A-Za-z_][\w-]{1,60})"
+_NAME: Final = rb"(?<![\w.-])(?P<name>[A-Za-z_][\w-]{1,60}+)"
 _CELL: Final = rb"(?P<value>[^<>\s]{1,512})"
 _WORD: Final = rb"""(?P<value>[^\s"']{1,512})"""
-_BEFORE_KEY: Final = rb"(?:access|api|auth|bearer|client|personal|private|secret|security)[ _-]"
-_FILLS: Final = rb"\.(?:fill|press_?[sS]equentially|send_keys|setValue|type)\([ \t]*"
+_FILLS: Final = rb"(?:\.(?:fill|press_?[sS]equentially|send_keys|setValue|type)\(|\)\.value[ \t]*=)[ \t]*"
 
-_PATTERNS: Final[tuple[_Layout, ...]] = (
+_PATTERNS: Final[tuple[Layout, ...]] = (
     # a row of two cells
-    _layout(
+    layout(
         b"|",
         rb"\|[ \t]*[*_`]{0,2}(?P<name>%b)[*_`]{0,2}[ \t]*\|[ \t]*`?(?P<value>[^|`\s]{1,512})`?[ \t]*\|" % _LABEL,
         looks_random,
     ),
     # an element, and a cell after the cell of its name
-    _layout(b"</", rb"<(?P<name>[A-Za-z][\w:.-]{1,60})(?:\s[^<>]{0,300})?>%b</" % _CELL, _any),
-    _layout(
+    layout(b"</", rb"<(?P<name>[A-Za-z][\w:.-]{1,60})(?:\s[^<>]{0,300})?>%b</" % _CELL, _any),
+    layout(
         b"</",
-        rb"<(?:t[hd]|dt)>\s{0,9}(?:<\w{1,20}>)?(?P<name>%b):?(?:</\w{1,20}>)?\s{0,9}</(?:t[hd]|dt)>\s{0,9}"
-        rb"<(?:td|dd)>\s{0,9}(?:<\w{1,20}>)?%b" % (_LABEL, _CELL),
+        rb"<(?:t[hd]|dt|key|string)>\s{0,9}(?:<\w{1,20}>)?(?P<name>%b):?(?:</\w{1,20}>)?\s{0,9}</(?:t[hd]|dt|key|string)>\s{0,9}"
+        rb"<(?:td|dd|string)>\s{0,9}(?:<\w{1,20}>)?%b" % (_LABEL, _CELL),
         looks_random,
     ),
     # .netrc
-    _layout(b"login ", rb"\blogin[ \t]+\S{1,256}\s{1,99}(?P<name>password)[ \t]+(?P<value>\S{1,512})", _any),
+    layout(b"login ", rb"\blogin[ \t]+\S{1,256}\s{1,99}(?P<name>password)[ \t]+(?P<value>\S{1,512})", _any),
+    layout(b"user", rb"\buser(?:name)?[ \t]+\S{1,256}[ \t]+(?P<name>password)[ \t]+" + _WORD, is_mixed),
     # SQL
-    _layout(
-        b"'", rb"(?i)\b(?P<name>password)[ \t]++(?:for[ \t]++\S{1,128}[ \t]*+)?(?:=[ \t]*+)?'(?P<value>[^'\n]{1,512})'", _any
+    layout(
+        b"'", rb"(?i)\b(?P<name>password)[ \t]++(?:for[ \t]++\S{1,128}[ \t]*+)?(?:=[ \t]*+)?N?'(?P<value>[^'\n]{1,512})'", _any
     ),
     # source code: an annotated name, an item, a call with a name and a value, a setter, a macro, a wrapped value
-    _layout(b"=", _NAME + rb"\??[ \t]*:[ \t]*[A-Za-z_][\w.\[\]|]{0,60}[ \t]*=[ \t]*" + _QUOTED, _any),
-    _layout(b"]", rb"""\[["'](?P<name>[\w.-]{2,60})["']\][ \t]*=[ \t]*""" + _QUOTED, _any),
-    _layout(b"(", rb"""\([ \t]*["'](?P<name>[#.\w-]{2,60})["'],[ \t]*""" + _QUOTED, looks_random),
-    _layout(b"set", rb"\bset(?P<name>[A-Z]\w{1,60})\([ \t]*" + _QUOTED, _any),
-    _layout((b" '", b' "'), _NAME + rb"[ \t]+" + _QUOTED, _is_one_word),
-    _layout(b"(", _NAME + rb"[ \t]*[:=][ \t]*(?:Ok|Optional|Secret|SecretStr|Some)\(" + _QUOTED, _any),
-    # a browser that fills in a form, and the form
-    _layout(b"(", rb"""["'](?P<name>[^"'\n]{1,80})["'][^"'\n]{0,40}""" + _FILLS + _QUOTED, _any),
-    _layout(b"textbox ", rb'textbox "(?P<name>[^"\n]{1,80})"[^:\n]{0,80}:[ \t]+"?(?P<value>[^"\s]{1,512})', _any),
-    # a shell
-    _layout(b"setx ", rb"\bsetx[ \t]+(?P<name>\w{2,60})[ \t]+" + _WORD, _any),
-    _layout(b"secret ", rb"\bsecret set (?P<name>\w{2,60})[ \t]+(?:--body|-b)[ \t]+" + _WORD, _any),
-    # a sentence
-    _layout(
-        (b" is ", b": "),
-        rb"(?i)(?<![\w-])(?P<name>(?:%b){0,3}%b)(?![\w-])(?: [^\n\"'`:.=|]{0,40}?)??(?: is|:)[ \t:]{1,9}[`\"']?"
-        rb"(?P<value>[^\s`\"'|,;]{8,512})" % (_BEFORE_KEY, _SECRET_WORDS),
-        _is_mixed,
+    layout(b"=", _NAME + rb"\??[ \t]*:[ \t]*[A-Za-z_][\w.\[\]|]{0,60}[ \t]*=[ \t]*" + _QUOTED, _any),
+    layout(b"]", rb"""\[["'](?P<name>[\w.-]{2,60})["']\][ \t]*=[ \t]*""" + _QUOTED, _any),
+    layout(b"(", rb"""\([ \t]*["'](?P<name>[#.\w\[\]=-]{2,60})["'],[ \t]*""" + _QUOTED, looks_random),
+    layout(b"set", rb"\bset(?P<name>[A-Z]\w{1,60})\([ \t]*" + _QUOTED, _any),
+    layout((b" '", b' "'), _NAME + rb"[ \t]+" + _QUOTED, is_one_word),
+    layout(
+        (b"from(", b"getbytes(", b"ok(", b"optional(", b"secret(", b"secretstr(", b"some("),
+        _NAME + rb"[ \t]*[:=][ \t]*(?:(?:new )?[\w.:]{1,60}\(){0,3}"
+        rb"(?:[\w.:]{1,60}(?:\.|::))?(?:Ok|Optional|Secret|SecretStr|Some|from|GetBytes|getBytes)\(" + _QUOTED,
+        _any,
     ),
-    _layout(b"key ", rb"(?i)(?<![\w-])(?P<name>(?:%b){1,3}key) (?P<value>[\w+/=-]{32,512})" % _BEFORE_KEY, _is_mixed),
+    layout(b"(", rb"\.(?P<name>\w{2,60})\([ \t]*" + _QUOTED, is_mixed),
+    layout(b"->", _NAME + rb"""[ \t]*=[ \t]*"[^"\n]{1,512}"[ \t]*->[ \t]*""" + _QUOTED, _any),
+    layout(b"=>", rb"""\[["']?(?P<name>[\w.-]{2,60})["']?\][ \t]*=>\s{0,9}(?:string\([0-9]+\)[ \t])?["']?%b""" % _WORD, _any),
+    # a list of variables in YAML, and a form in parts
+    layout(b"name: ", rb"""\bname:[ \t]+["']?(?P<name>\w{2,60})["']?[ \t]*\r?\n[ \t]+value:[ \t]+["']?%b""" % _WORD, _any),
+    layout(
+        b"form-data", rb"""\bname="(?P<name>[^"\n]{2,60})"[ \t]*\r?\n(?:[^\r\n]+\r?\n)?\r?\n(?P<value>[^\r\n]{1,512})""", _any
+    ),
+    # a browser that fills in a form, and the form
+    layout(b"(", rb"""["'](?P<name>[^"'\n]{1,80})["'][^"'\n]{0,40}""" + _FILLS + _QUOTED, _any),
+    layout(b"textbox ", rb'textbox "(?P<name>[^"\n]{1,80})"[^:\n]{0,80}?(?::[ \t]+|\bvalue=)"?(?P<value>[^"\s]{1,512})', _any),
+    # a shell
+    layout((b"setx ", b"set -"), rb"\bset(?:x|[ \t]+-[Ugx]{1,2})[ \t]+(?P<name>\w{2,60})[ \t]+" + _WORD, _any),
+    layout(b"secret ", rb"\bsecret set (?P<name>\w{2,60})[ \t]+(?:--body|-b)[ \t]+" + _WORD, _any),
 )
 """For each layout signs of which it has one, a pattern of the name and the value, and a test of the value."""
 
@@ -117,7 +103,7 @@ _pair = lazy_pattern(
     rb"(?:\"(?P<double>[^\"\n]+)\"|'(?P<single>[^'\n]+)'|(?P<bare>[^\s\"'-][^\s\"']*))"
 )
 _servers = lazy_pattern(
-    rb"https?://(?=(?:hooks|mcp)\b|[^\s\"'<>\\`{}?#]{1,300}(?:/|\.|-)(?:mcp|messages?|sse)\b)"
+    rb"https?://(?=(?:hooks|mcp)\b|[^\s\"'<>\\`{}?#]{1,300}(?:/|\.|-)(?:(?:ical|invite|magic-link|mcp|messages?|sse|webhook\w{0,4})\b|bot[0-9]{6,}:))"
     rb"(?:(?!\xe2\x80\x9d)[^\s\"'<>\\`{}]|\$?\{[\w:-]{1,64}\}){1,2000}"
 )
 """URLs of MCP servers and of hooks, which have keys in their paths; the ids in other URLs are none."""
@@ -135,7 +121,7 @@ def layout_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
     """Yield the secrets of a text that stand beside their names."""
     if b":" in data:
         for match in _pgpass.finditer(data):
-            if looks_random(match["value"]) and (match["host"] == b"*" or _letters.search(match["host"])):
+            if looks_random(match["value"]) and (match["host"] == b"*" or letters.search(match["host"])):
                 yield _span(match, "value")
     if b"$" in data:
         for match in _hash.finditer(data):
@@ -151,7 +137,8 @@ def layout_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
         for event in _events.finditer(data):
             at = event.start()
             yield from (SecretSpan(at + start, at + end, kind, value) for start, end, kind, value in endpoint_spans(event[0]))
-    if not has_hint(small):
+    yield from sentence_spans(data, small, names)
+    if not has_hint(small) and b"textbox" not in small:
         return
     for signs, pattern, is_meant in _PATTERNS:
         if any(sign in small for sign in signs):
@@ -162,13 +149,16 @@ def layout_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
         yield from _pair_spans(data)
     if b"<" in data:
         yield from _tag_spans(data, names)
-    for head, *rows in _tables(data):
-        secret = [at for at, (start, end) in enumerate(head) if names.label(data[start:end].strip(b" \t\"'*`")) is not None]
-        for row in rows if secret else ():
-            for at in secret:
-                start, end = _stripped(data, *row[at]) if at < len(row) else (0, 0)
-                if looks_random(data[start:end]) and b" " not in data[start:end]:
-                    yield SecretSpan(start, end, "key", data[start:end])
+    names_of_columns: Cells = []
+    secret: list[int] = []
+    for head, row in _tables(data):
+        if head is not names_of_columns:
+            names_of_columns = head
+            secret = [at for at, (start, end) in enumerate(head) if names.label(data[start:end].strip(b" \t\"'*`")) is not None]
+        for at in secret:
+            start, end = _stripped(data, *row[at]) if at < len(row) else (0, 0)
+            if looks_random(data[start:end]) and b" " not in data[start:end]:
+                yield SecretSpan(start, end, "key", data[start:end])
 
 
 def _span(match: re.Match[bytes], group: str | int) -> SecretSpan:
@@ -215,53 +205,48 @@ def _tag_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
 # --- Tables with the names in their first row ---
 
 _MOST_CELLS: Final = 64
-_separator = lazy_pattern(rb"(?=.*---)[ \t]*+\|?(?:[ \t]*+:?-{3,}+:?[ \t]*+\|)*+(?:[ \t]*+:?-{3,}+:?)?[ \t\r]*+")
+_separator = lazy_pattern(rb"(?=.*---)[ \t]*+[|+]?(?:[ \t]*+:?-{3,}+:?[ \t]*+[|+])*+(?:[ \t]*+:?-{3,}+:?)?[ \t\r]*+")
 _head_cell = lazy_pattern(rb"[ \t]*\"?[A-Za-z][\w .-]{0,40}\"?[ \t\r]*")
 _cells = {
     sign: lazy_pattern(rb"[ \t]*\"(?:[^\"\n]|\"\")*+\"[ \t\r]*(?=%b|\Z)|[^%b\n]+|(?<=%b)(?=%b|\Z)" % ((re.escape(sign),) * 4))
     for sign in (b",", b";", b"\t", b"|")
-}
+} | {b"  ": lazy_pattern(rb"[^ \t\r\n]+(?: [^ \t\r\n]+)*")}
+_aligned_head = lazy_pattern(rb"[A-Z][A-Z0-9_-]{1,40}(?: {1,99}[A-Z][A-Z0-9_()-]{0,40}){1,20}[ \r]*+")
 _html_row = lazy_pattern(rb"(?i)<tr\b[^<>]{0,200}>")
 _html_cell = lazy_pattern(rb"(?i)<t[hd]\b[^<>]{0,200}>([^<>]*)")
 _inserted = lazy_pattern(rb"(?i)\(([^()]{1,2000})\)\s*values\s*(\([^()]{1,4000}\))")
 
 
-def _tables(data: bytes) -> Iterator[list[Cells]]:
-    """Yield the rows of each table, the one with the names first: of Markdown, CSV and HTML, and of `INSERT` in SQL."""
+def _tables(data: bytes) -> Iterator[tuple[Cells, Cells]]:
+    """Yield the names and a row, for each row of each table: of Markdown, CSV and HTML, and of `INSERT` in SQL."""
     if b"\n" in data:
         yield from _line_tables(data)
     small = data.lower()
     if b"<tr" in small:
         starts = [match.end() for match in _html_row.finditer(data)]
-        rows = pairwise([*starts, len(data)])
-        if table := [[match.span(1) for match in _html_cell.finditer(data, start, end)] for start, end in rows]:
-            yield table
+        rows = ([match.span(1) for match in _html_cell.finditer(data, *span)] for span in pairwise([*starts, len(data)]))
+        head = next(rows, [])
+        yield from ((head, row) for row in rows)
     if b"values" in small:
         for match in _inserted.finditer(data):
-            yield [
+            yield (
                 [cell.span() for cell in _cells[b","].finditer(data, *match.span(1))],
                 [cell.span() for cell in _cells[b","].finditer(data, match.start(2) + 1, match.end(2) - 1)],
-            ]
+            )
 
 
-def _line_tables(data: bytes) -> Iterator[list[Cells]]:
-    table: list[Cells] = []
+def _line_tables(data: bytes) -> Iterator[tuple[Cells, Cells]]:
+    head: Cells = []
     sign = b""
     at = 0
-    lines = data.split(b"\n")
-    for number, line in enumerate(lines):
-        following = lines[number + 1] if number + 1 < len(lines) else b""
+    for line, following in pairwise([*data.split(b"\n"), b""]):
         cells = _line_cells(data, at, line, sign) if sign else []
-        if table and len(cells) == len(table[0]) and len(cells) > 1:
-            table.append(cells)
-        elif not (table and _separator.fullmatch(line)):
-            if len(table) > 1:
-                yield table
+        if len(cells) == len(head) > 1:
+            yield head, cells
+        elif not (head and _separator.fullmatch(line)):
             sign = _sign_of_head(line, following)
-            table = [_line_cells(data, at, line, sign)] if sign else []
+            head = _line_cells(data, at, line, sign) if sign else []
         at += len(line) + 1
-    if len(table) > 1:
-        yield table
 
 
 def _sign_of_head(line: bytes, following: bytes) -> bytes:
@@ -272,7 +257,7 @@ def _sign_of_head(line: bytes, following: bytes) -> bytes:
         cells = line.split(sign, _MOST_CELLS)
         if len(cells) > 1 and following.count(sign) >= len(cells) - 1 and all(map(_head_cell.fullmatch, cells)):
             return sign
-    return b""
+    return b"  " if b"  " in line and _aligned_head.fullmatch(line) else b""
 
 
 def _line_cells(data: bytes, at: int, line: bytes, sign: bytes) -> Cells:

@@ -4,12 +4,15 @@
 {"element":"Password field","text":"x"}
 ["--token","x"]  ["-e","TOKEN","x"]  [["X-Api-Key","x"]]
 {"passwords":{"bob":"x"}}  {"token":{"value":"x"}}
+{"columns":["id","token"],"rows":[[1,"x"]]}  [["id","token"],[1,"x"]]
+{"kind":"Secret","data":{"a":"x"}}      of Kubernetes
 """
 
 from collections.abc import Sequence
 from typing import Final
 
 from ..capture.redaction.arguments import CONTAINERS, follows_name
+from ..lazy_pattern import lazy_pattern
 from ..wire.json_spans import JsonWalk, Leaf
 from .arguments import LONGEST_COMMAND, OWNERS, announces_secret, is_attached_password, value_start
 from .encodings import JSON
@@ -38,6 +41,10 @@ _FACTS: Final = {
 }  # fmt: skip
 """Members of an object with secrets that hold none."""
 
+# lists of the names of columns, before the rows
+_COLUMNS: Final = {b"columns", b"fieldNames", b"field_names", b"fields", b"header", b"headers", b"keys"}
+
+_kubernetes = lazy_pattern(rb'"kind"\s*+:\s*+"Secret"')
 _SHORTEST_RANDOM: Final = 8
 _LONGEST_LABEL: Final = 256
 _MOST_STEPS: Final = 8
@@ -59,6 +66,9 @@ class NamedValues:
         self._named = (-1, "", False)
         self._waiting: tuple[int, Leaf] | None = None
         self._announced: tuple[int, int] | None = None
+        self._heads: dict[str | int, str] = {}
+        """The kinds of the columns of the latest table that have secrets."""
+        self._is_kubernetes = b"Secret" in data and _kubernetes.search(data) is not None
         self._items: list[tuple[int, bytes]] = []
         """The latest two strings of lists, with the lists that they are in."""
         self.late: list[tuple[Leaf, str]] = []
@@ -72,7 +82,7 @@ class NamedValues:
         name = leaf.name.lower()
         kind = self._sibling_kind(leaf, name, value)
         if kind is None and steps and isinstance(steps[-1], int):
-            kind = self._item_kind(leaf, value, steps)
+            kind = self._item_kind(leaf, value, steps) or self._cell_kind(leaf.name, value, steps)
         return kind or self._outer_kind(name, value, steps)
 
     def spares(self, leaf: Leaf) -> bool:
@@ -81,7 +91,10 @@ class NamedValues:
             around = self._data[max(leaf.start - _AROUND_TOKEN, 0) : leaf.end + _AROUND_TOKEN]
             return b'"logprob"' in around and not has_digit(self._data[leaf.start : leaf.end])
         value = self._data[leaf.start : leaf.end]
-        return leaf.name == b"signature" and b"(" in value and b" " in value
+        if leaf.name in (b"SecretId", b"pin"):  # AWS calls the name of a secret so
+            return not has_digit(value) or b" " in value
+        is_caption = value.lower() == leaf.name.lower()  # {"password":"Password"}, as a translation has it
+        return is_caption or (leaf.name == b"signature" and b"(" in value and b" " in value)
 
     def _sibling_kind(self, leaf: Leaf, name: bytes, value: bytes) -> str | None:
         here = self._walk.container
@@ -126,6 +139,20 @@ class NamedValues:
         is_pair = at == 1 and len(steps) > 1 and isinstance(steps[-2], int) and looks_random(value)
         return self._names.label(JSON.read(before[-1])) if is_pair and before else None
 
+    def _cell_kind(self, name: bytes, value: bytes, steps: Sequence[str | int]) -> str | None:
+        """Return the kind of a cell by the head of its column, which is in a list of its own or in the first row."""
+        *_, row, column = ("", *steps)
+        is_random = looks_random(value) and b" " not in value
+        if row == 0 and is_random and column not in self._heads:
+            self._heads.clear()  # the first row has no names
+        if row == 0 or name in _COLUMNS:
+            kind = self._names.label(JSON.read(value))
+            if kind is not None:
+                self._heads[column] = kind
+            elif name in _COLUMNS and row != 0:
+                self._heads.pop(column, None)
+        return self._heads.get(column) if is_random and isinstance(row, int) else None
+
     def _is_option(self, name: bytes) -> bool:
         return self._names.assigned(JSON.read(name)) is not None
 
@@ -138,7 +165,13 @@ class NamedValues:
             and (kind := self._names.member(steps[-2].encode("utf-8", "replace")))
         ):
             return kind
+        around = steps[-2] if len(steps) > 1 else ""
+        if (self._is_kubernetes and around in ("data", "stringData")) or (
+            name == b"number" and str(around).lower().endswith("card")
+        ):
+            return "key"
         if len(value) < _SHORTEST_RANDOM or not has_digit(value) or name in _FACTS or b" " in value or b"://" in value:
             return None
-        around = [step.encode("utf-8", "replace") for step in steps if isinstance(step, str)]
-        return "key" if any(map(self._names.is_plural, around[-3:])) else None
+        outer = [step.encode("utf-8", "replace") for step in steps if isinstance(step, str)][-3:]
+        is_count = value.isdigit() and b"tokens" in outer
+        return "key" if any(map(self._names.is_plural, outer)) and not is_count else None

@@ -73,7 +73,11 @@ class SecretNames:
         words = _words.findall(text) if kind is None else []
         while words and words[-1].lower() in _INPUTS:
             words.pop()
-        return kind if not words or any(word.lower() in _PRESSED for word in words) else self.assigned(b"_".join(words))
+        if not words or any(word.lower() in _PRESSED for word in words):
+            return kind
+        name = b"_".join(words)
+        is_code = len(words) > 1 and is_oauth_member(_text(name))  # "One-time code"
+        return "token" if is_code or name.lower() == b"concealed" else self.assigned(name)
 
     def _is_plural(self, name: bytes) -> bool:
         text = _text(name)

@@ -63,7 +63,8 @@ LETTERS_AND_DIGITS: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 _TOKEN_PATTERNS: Final = (f"(?:{'|'.join(map(re.escape, prefixes.split()))}){rest}" for prefixes, rest in TOKENS)
 _tokens = lazy_pattern(f"(?<![A-Za-z0-9])(?:{'|'.join(_TOKEN_PATTERNS)})".encode())
 _private_keys = lazy_pattern(
-    rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\Z)",
+    rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----(?![ \t]+[a-z]).*?"
+    rb"(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\Z)",
     re.DOTALL,
 )
 _bearers = lazy_pattern(rb"(?i:\bbearer|\bbasic)\s+(?!HTTP/)([A-Za-z0-9._~+/-]{8,}={0,2})")
@@ -107,7 +108,7 @@ _digit = lazy_pattern(rb"[0-9]")
 
 HINTS: Final = (
     b"token", b"key", b"pass", b"secret", b"auth", b"cookie", b"session", b"credential", b"bearer", b"otp", b"jwt",
-    b"signature", b"assertion", b"dpop", b"requeststate", b"pw", b"csrf", b"hmac", b"--pat",
+    b"signature", b"assertion", b"dpop", b"requeststate", b"pw", b"csrf", b"hmac", b"--pat", b"-pin", b"psk",
 )  # fmt: skip
 
 
@@ -128,23 +129,18 @@ def has_hint(small: bytes) -> bool:
 
 _assigned = lazy_pattern(
     rb"""(?P<name>(?<![\w.%?&-])-{0,2}[A-Za-z_][\w.-]{1,127})(?P<quote>["']?\*{0,2})
-    (?P<sign>[ \t]*(?:=|:=?|=>)[ \t]*(?:(?<=:)\r?\n[ \t]++)?)(?:\*{1,2}[ \t]+)?
+    (?P<sign>[ \t]*(?:\.{3,}[ \t]*)?(?:=|:=?|=>)[ \t]*(?:(?<=:)\r?\n[ \t]++|(?<=:\ )[|>][+-]?\r?\n[ \t]++)?)
+    (?:\*{1,2}[ \t]+)?(?:![\w/]+[ \t]+)?+
     (?:"(?P<double>(?:[^"\\\n]|\\.)*+)|'(?P<single>[^'\n]*+)|`(?P<tick>[^`\n]*+)
     |\xe2\x80\x9c(?P<curly>[^\n\xe2]*+)
     |(?P<scheme>[A-Za-z][\w-]*+[ \t]+)?(?P<bare>[^\s"',;&<>()\[\]{}|\\][^\s"',;&<>()\[\]{}|]*+))""",
     re.VERBOSE,
 )
 _options = lazy_pattern(
-    rb"(?<![\w-])(--[A-Za-z][\w-]*+)(?:[\"'],[ \t]*|[ \t]+)(?:\"([^\"]+)\"|'([^']+)'|([^\s\"'-][^\s\"']*+))"
+    rb"(?<![\w-])(--[A-Za-z][\w-]*+)(?:[\"'],[ \t]*|[ \t]+)(?:\"([^\"]+)\"|'([^']+)'|([^\s\"'-][^\s\"'`]*+))"
 )
 _line = lazy_pattern(rb"(?:[^\r\n]|\r?\n[ \t])*+")
 _pairs = lazy_pattern(rb"[^=;\s\"']{1,256}+=([^;\"']*[^;\s\"'])")
-NO_VALUES: Final = {
-    b"", b"false", b"n/a", b"nil", b"no", b"none", b"not", b"null", b"off", b"on", b"required", b"string", b"true", b"undefined",
-    b"unset", b"yes",
-}  # fmt: skip
-
-
 _members = lazy_pattern(rb"[0-9]+ (?:item|member)s?")
 """A list or an object, as our own views sum it up."""
 
@@ -171,11 +167,11 @@ def assigned_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
                 cookies_end = line_end
                 for pair in _pairs.finditer(data, at, line_end):
                     yield SecretSpan(*pair.span(1), "cookie", pair[1])
-                    if match["name"].lower().startswith(b"set"):  # what follows are attributes
+                    if match["name"].lower().startswith((b"set", b"document.")):  # what follows are attributes
                         cookies_end = pair.end()
                         break
             continue
-        span = _value_span(data, match)
+        span = _value_span(data, match, kind)
         if span is not None:
             value = data[slice(*span)]
             yield SecretSpan(*span, kind, JSON.read(value) if match["double"] is not None else value)
@@ -188,7 +184,7 @@ def assigned_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
                 yield SecretSpan(*option.span(which), kind, option[which])
 
 
-def _value_span(data: bytes, match: re.Match[bytes]) -> tuple[int, int] | None:
+def _value_span(data: bytes, match: re.Match[bytes], kind: str) -> tuple[int, int] | None:
     """Return the span of the value without its quotes and its scheme; None if there is no value."""
     for group in ("double", "single", "tick", "curly"):
         if match[group] is not None:
@@ -196,19 +192,24 @@ def _value_span(data: bytes, match: re.Match[bytes]) -> tuple[int, int] | None:
             is_vague = group == "tick" or (group == "curly" and match["name"] in (b"signature", b"token"))
             if (is_vague and (b" " in match[group] or not looks_random(match[group]))) or _members.fullmatch(match[group]):
                 return None
-            return _without_scheme(data, start, end) if match[group].lower() not in NO_VALUES else None
+            return None if match[group] == b")" else _without_scheme(data, start, end)  # `input("Password: ")`
     start, end = match.span("bare")
     scheme = match["scheme"]
-    if scheme is not None and not is_scheme(scheme.strip()):
+    if scheme is not None and kind == "authorization" and end - start >= _ENOUGH and looks_random(data[start:end]):
+        start = match.end("scheme") if is_scheme(scheme.strip()) else match.start("scheme")
+    elif scheme is not None and not is_scheme(scheme.strip()):
         start, end = match.start("scheme"), match.start("scheme") + len(scheme.rstrip())
     value = data[start:end].rstrip(b".:!?")
-    if b"\n" in match["sign"] and (data[start:end].endswith(b":") or b"-" not in match["name"]):
+    if b":\n" in match["sign"].replace(b"\r", b"").replace(b" ", b"") and (
+        data[start:end].endswith(b":") or b"-" not in match["name"]
+    ):
         return None  # the next line of a list of settings, and not of a header field
     is_tight = match["sign"] in (b"=", b":=")
     name = match["name"]
-    if value.lower() in NO_VALUES or value == name or not (is_tight or looks_random(value)):
+    if value == name or not (is_tight or looks_random(value)):
         return None
-    if name in _FOLDERS and value.startswith((b"/", b"~")):
+    is_count = not is_tight and value.isdigit() and len(value) < len("1234")
+    if is_count or (name in _FOLDERS and value.startswith((b"/", b"~"))):
         return None
     return start, start + len(value)
 
@@ -237,13 +238,13 @@ _path = lazy_pattern(rb"[A-Za-z_]+(?:\.[A-Za-z_]+)+")
 
 _parameter = lazy_pattern(rb"(?:[?&]|(?<=\A))([\w.%\[\]-]{1,128})=")
 _parameter_value = lazy_pattern(rb"(?:(?!\xe2\x80\x9d)[^&#\s\"'<>\\`{}])*+")
-_users = lazy_pattern(rb"://(?:[^/\s\"'<>@:]*:)?([^/\s\"'<>@]+)@(?=[^\s@])")
+_users = lazy_pattern(rb"://([^/\s\"'<>@:]*:)?([^/\s\"'<>@]+)@(?=[^\s@])")
 _forms = lazy_pattern(rb"[\w.%\[\]-]+=[^\s&=]*(?:&[\w.%\[\]-]+=[^\s&]*)*\s*")
 
 
 def url_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
     """Yield values of secret parameters of URLs and forms, and passwords before a host; the values without percent signs."""
-    if b"=" in data and (b"?" in data or _forms.fullmatch(data)):
+    if b"=" in data and (b"?" in data or b"&" in data or _forms.fullmatch(data)):
         at = 0
         while parameter := _parameter.search(data, at):
             at = parameter.end()
@@ -254,7 +255,8 @@ def url_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
                 yield SecretSpan(*value.span(), kind, PERCENT.read(value[0].replace(b"+", b" ")))
     if b"://" in data and b"@" in data:
         for match in _users.finditer(data):
-            yield SecretSpan(match.start(1), match.end(1), "userinfo", PERCENT.read(match[1]))
+            if match[1] is not None or looks_random(match[2]):  # else it is the name of a user
+                yield SecretSpan(*match.span(2), "userinfo", PERCENT.read(match[2]))
 
 
 # --- What is personal ---

@@ -1,4 +1,4 @@
-"""The doors through which captured text leaves: each is shown rows of `secrets.txt`, and says what came out of each."""
+"""The doors through which captured text leaves: each is shown rows of a table of secrets, and says what came out of each."""
 
 import json
 import re
@@ -41,9 +41,9 @@ def is_right(outcome: Outcome) -> bool:
 # --- The tap ---
 
 
-def tap() -> Iterator[Outcome]:
+def tap(table: str) -> Iterator[Outcome]:
     """Redact each row where it stands, as a tap does before anything is written."""
-    for row in rows():
+    for row in rows(table):
         redact = _REDACTIONS.get(row.place)
         if redact is None:
             continue
@@ -100,8 +100,8 @@ _REDACTIONS: Final[dict[str, dict[str, tuple[Callable[[str], str], Callable[[str
 # --- A capture with all rows in payloads ---
 
 
-def _instances() -> list[Instance]:
-    return [*in_payloads("text"), *in_payloads("json")]
+def _instances(table: str) -> list[Instance]:
+    return [*in_payloads("text", table), *in_payloads("json", table)]
 
 
 def scene(instances: Iterable[Instance]) -> list[Record]:
@@ -153,9 +153,9 @@ def _outcomes(instances: Iterable[Instance], given: dict[str, str]) -> Iterator[
         yield instance, given.get(instance.name, "nothing"), pattern
 
 
-def share(folder: Path) -> Iterator[Outcome]:
+def share(folder: Path, table: str) -> Iterator[Outcome]:
     """Share a capture with all rows in payloads."""
-    instances = _instances()
+    instances = _instances(table)
     path, out = _written(folder, instances), folder / "out.mcpspy"
     done = run("export", "share", str(path), "-o", str(out))
     assert done.returncode in (0, 1), done.stderr
@@ -164,11 +164,11 @@ def share(folder: Path) -> Iterator[Outcome]:
     yield from _outcomes(instances, _answers(records))
 
 
-def shared_places(folder: Path) -> Iterator[Outcome]:
+def shared_places(folder: Path, table: str) -> Iterator[Outcome]:
     """Share captures that a tap made without redaction: with commands, URLs, heads, events and bodies."""
     wanted: dict[str, tuple[Instance, Callable[[list[Record]], str]]] = {}
     paths = []
-    for row in rows():
+    for row in rows(table):
         for form, (make, take, wrap) in _PLACES.get(row.place, {}).items():
             instance = row.instance(f"place {form}", wrap)
             path = folder / f"{instance.name.replace(' ', '-')}.mcpspy"
@@ -239,9 +239,9 @@ _PLACES: Final[dict[str, dict[str, tuple[Any, Callable[[list[Record]], str], Cal
 # --- The other doors: what they print is searched for the secrets, and where rows can be told apart, for what has to stay ---
 
 
-def parquet(folder: Path) -> Iterator[Outcome]:
+def parquet(folder: Path, table: str) -> Iterator[Outcome]:
     """Export columns with payloads."""
-    instances = _instances()
+    instances = _instances(table)
     done = run("export", "parquet", str(_written(folder, instances)), "-o", str(folder / "columns"), "--payloads")
     assert done.returncode == 0, done.stderr
     names: dict[str, str] = {}
@@ -256,9 +256,9 @@ def parquet(folder: Path) -> Iterator[Outcome]:
     yield from _outcomes(instances, given)
 
 
-def otlp(folder: Path) -> Iterator[Outcome]:
+def otlp(folder: Path, table: str) -> Iterator[Outcome]:
     """Send spans with payloads."""
-    instances = _instances()
+    instances = _instances(table)
     path = _written(folder, instances)
     with receiving() as receiver:
         done = run("otlp", str(path), "--payloads", "--no-metrics", "--endpoint", receiver.url)
@@ -272,9 +272,9 @@ def otlp(folder: Path) -> Iterator[Outcome]:
     yield from _outcomes(instances, given)
 
 
-def export_pytest(folder: Path) -> Iterator[Outcome]:
+def export_pytest(folder: Path, table: str) -> Iterator[Outcome]:
     """Export a test, which holds the payloads."""
-    instances = _instances()
+    instances = _instances(table)
     path = _written(folder, instances)
     (folder / "tests").mkdir()
     done = run("export", "pytest", str(path), "-o", str(folder / "tests" / "test_x.py"))
@@ -288,18 +288,18 @@ def export_pytest(folder: Path) -> Iterator[Outcome]:
         yield instance, f"{out} {leaked}" if leaked else out, "never" if leaked else pattern
 
 
-def markdown(folder: Path) -> Iterator[Outcome]:
+def markdown(folder: Path, table: str) -> Iterator[Outcome]:
     """Export Markdown."""
-    instances = _instances()
+    instances = _instances(table)
     path = _written(folder, instances)
     done = run("export", "markdown", f"{path}:1..{3 + len(instances)}")
     assert done.returncode == 0, done.stderr
     yield from _searched(instances, done.stdout)
 
 
-def mcp(folder: Path) -> Iterator[Outcome]:
+def mcp(folder: Path, table: str) -> Iterator[Outcome]:
     """Show each call to an agent."""
-    instances = _instances()
+    instances = _instances(table)
     path = _written(folder, instances)
     texts: list[str] = []
 
@@ -310,10 +310,10 @@ def mcp(folder: Path) -> Iterator[Outcome]:
     yield from _searched(instances, "\n".join(texts))
 
 
-def check() -> Iterator[Outcome]:
+def check(table: str) -> Iterator[Outcome]:
     """Quote each row in the sentence of a finding."""
     search = CredentialSearch()
-    for instance in in_payloads("text"):
+    for instance in in_payloads("text", table):
         what = f"It wrote “{instance.text}”"
         quoted = Finding(
             rule="x",

@@ -1,4 +1,4 @@
-"""The rows of `secrets.txt`, with values of their own for each form in which a door is shown a row."""
+"""The rows of the tables of secrets, with values of their own for each form in which a door is shown a row."""
 
 import json
 import re
@@ -116,11 +116,15 @@ class Row(NamedTuple):
         return Instance(f"r{self.number:03}{form}", self.place, form, wrap(text), in_place, secrets)
 
 
-def rows() -> list[Row]:
-    """Read the file."""
+TABLES: Final = ("secrets.txt", "secrets_of_another.txt")
+"""The table beside which the rules were written, and one that was written by another author who had not seen them."""
+
+
+def rows(table: str) -> list[Row]:
+    """Read a table."""
     place = ""
     found = []
-    for number, line in enumerate(Path(__file__).with_name("secrets.txt").read_text("utf-8").splitlines(), 1):
+    for number, line in enumerate(Path(__file__).with_name(table).read_text("utf-8").splitlines(), 1):
         head = re.fullmatch(r"\[([a-z]+)\]", line)
         if head is not None:
             place = head[1]
@@ -180,9 +184,9 @@ FORMS: Final[dict[str, dict[str, tuple[str, Callable[[str], str]]]]] = {
 """For each place, the forms in which its rows are shown in payloads: what they are there, and how they are put there."""
 
 
-def in_payloads(kind: str) -> Iterator[Instance]:
-    """Yield all rows as texts, or as JSON, of payloads."""
-    for row in rows():
+def in_payloads(kind: str, table: str) -> Iterator[Instance]:
+    """Yield all rows of a table as texts, or as JSON, of payloads."""
+    for row in rows(table):
         for form, (where, wrap) in FORMS[row.place].items():
             if where == kind and not (form == "member" and "⏎" in row.line):
                 yield row.instance(form, wrap)

@@ -26,11 +26,13 @@ from tests.sharing.secret_doors import (
     shared_places,
     tap,
 )
-from tests.sharing.secret_rows import Instance, in_payloads, rows
+from tests.sharing.secret_rows import TABLES, Instance, in_payloads, rows
 from tests.transcript.dialogue import Dialogue, request, result, tool_call
 
 REDACTOR = Redactor(b"of the tests")
-INSTANCES = [*in_payloads("text"), *in_payloads("json")]
+OWN, ANOTHER = TABLES
+DOORS = [share, shared_places, parquet, otlp, export_pytest, markdown, mcp]
+INSTANCES = [instance for table in TABLES for kind in ("text", "json") for instance in in_payloads(kind, table)]
 
 
 def wrong(outcomes: Iterable[Outcome]) -> list[str]:
@@ -38,22 +40,51 @@ def wrong(outcomes: Iterable[Outcome]) -> list[str]:
     return [f"{instance} came out as {out!r}" for instance, out, pattern in outcomes if not is_right((instance, out, pattern))]
 
 
-def test_the_table_is_long_and_has_what_is_no_secret_too() -> None:
-    secrets = [row for row in rows() if row.is_secret]
-    assert (len(secrets) > 400, len(rows()) - len(secrets) > 250) == (True, True)
+def rights(outcomes: Iterable[Outcome]) -> tuple[float, float]:
+    """Return the share of the rows with secrets that came out right in all forms, and that of the others."""
+    right = {True: dict[str, bool](), False: dict[str, bool]()}
+    for outcome in outcomes:
+        instance = outcome[0]
+        row = instance.name.removesuffix(instance.form)[:4]
+        rows_of_kind = right[bool(instance.secrets)]
+        rows_of_kind[row] = rows_of_kind.get(row, True) and is_right(outcome)
+    masked, kept = (sum(rows.values()) / len(rows) for rows in right.values())
+    return masked, kept
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_table_is_long_and_has_what_is_no_secret_too(table: str) -> None:
+    secrets = [row for row in rows(table) if row.is_secret]
+    assert (len(secrets) > 400, len(rows(table)) - len(secrets) > 250) == (True, True)
 
 
 def test_a_tap_records_no_secret_where_it_looks() -> None:
-    assert wrong(tap()) == []
+    assert wrong(tap(OWN)) == []
 
 
-@pytest.mark.parametrize("door", [share, shared_places, parquet, otlp, export_pytest, markdown, mcp])
-def test_no_secret_leaves_by_a_door_and_all_else_does(door: Callable[[Path], Iterator[Outcome]], tmp_path: Path) -> None:
-    assert wrong(door(tmp_path)) == []
+@pytest.mark.parametrize("door", DOORS)
+def test_no_secret_leaves_by_a_door_and_all_else_does(door: Callable[[Path, str], Iterator[Outcome]], tmp_path: Path) -> None:
+    assert wrong(door(tmp_path, OWN)) == []
 
 
 def test_a_finding_quotes_no_secret_and_all_else() -> None:
-    assert wrong(check()) == []
+    assert wrong(check(OWN)) == []
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_nearly_all_rows_of_another_author_come_out_right(
+    door: Callable[[Path, str], Iterator[Outcome]], tmp_path: Path
+) -> None:
+    masked, kept = rights(door(tmp_path, ANOTHER))
+    assert (masked >= 0.95, kept >= 0.97) == (True, True), f"{masked:.1%} masked, {kept:.1%} kept"
+
+
+@pytest.mark.parametrize("look", [tap, check])
+def test_nearly_all_rows_of_another_author_come_out_right_of_a_tap_and_of_a_finding(
+    look: Callable[[str], Iterator[Outcome]],
+) -> None:
+    masked, kept = rights(look(ANOTHER))
+    assert (masked >= 0.95, kept >= 0.97) == (True, True), f"{masked:.1%} masked, {kept:.1%} kept"
 
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif", "junit", "github"])

@@ -33,6 +33,7 @@ _TABLE = (
     ("lftp", "-u", "-u", ","),
     ("bw,op", "--session=", "--session", ""),
     ("plink,pscp,psftp", "", "-pw", ""),
+    ("jarsigner,keytool", "", "-storepass,-keypass,-srcstorepass,-deststorepass", ""),
     ("rdesktop", "-p", "-p", ""),
     ("sdl-freerdp,wfreerdp,xfreerdp", "/p:", "", ""),
 )
@@ -42,7 +43,7 @@ Where `?` follows the sign, an argument without a sign is a secret as a whole.
 """
 
 PLACES = {
-    "mc alias set": 3, "mc config host add": 3, "mcli alias set": 3,
+    "htpasswd": 2, "mc alias set": 3, "mc config host add": 3, "mcli alias set": 3,
     "cargo login": 0, "ngrok authtoken": 0, "ngrok config add-authtoken": 0, "nuget setapikey": 0, "snyk auth": 0, "vault login": 0,
     "wandb login": 0,
 }  # fmt: skip

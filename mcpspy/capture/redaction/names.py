@@ -49,7 +49,7 @@ TOKENS = (
     ("ATATT3 ATCTT3", "[A-Za-z0-9_=-]{30,}"),  # Atlassian
     ("dckr_pat_ dp.pt. dp.st. pcsk_ sntrys_ sntryu_ tskey-", "[A-Za-z0-9_.-]{20,}"),  # Docker, Doppler, Pinecone, Sentry
     ("lsv2_pt_ lsv2_sk_ rubygems_ sbp_ xkeysib-", "[a-f0-9]{32,}"),  # LangSmith, RubyGems, Supabase, Brevo
-    ("NRAK- PMAK-", "[A-Za-z0-9-]{24,}"),  # New Relic, Postman
+    ("AGE-SECRET-KEY-1 NRAK- PMAK-", "[A-Za-z0-9-]{24,}"),  # New Relic, Postman
     ("hvb. hvr. hvs.", "[A-Za-z0-9_-]{20,}"),  # HashiCorp Vault
     ("eyJ", r"(?<![_-]eyJ)[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_.-]*"),  # a JWT (RFC 7519), signed or encrypted
 )
@@ -65,8 +65,10 @@ SECRET_PREFIX_BYTES = 20
 
 _SECRET_ENDS = (
     "accesskey", "apikey", "appkey", "assertion", "authkey", "clientsecret", "credential", "credentials", "jwt", "licensekey",
-    "masterkey", "passphrase", "passwd", "password", "privatekey", "secret", "secretkey", "secretkeybase", "signature",
-    "subscriptionkey", "token",
+    "masterkey", "otpseed", "passphrase", "passwd", "password", "privatekey", "psk", "secret", "secretanswer", "secretbinary",
+    "secretkey", "secretkeybase", "secretstring", "securityanswer", "signature", "subscriptionkey", "token",
+    "contrasena", "contraseña", "haslo", "hasło", "heslo", "kennwort", "losenord", "lösenord", "motdepasse", "mậtkhẩu", "passwort",
+    "senha", "sifre", "şifre", "wachtwoord", "пароль", "パスワード", "密码", "密碼", "비밀번호",
 )  # fmt: skip
 _SESSION_ENDS = ("sessid", "sessionid", "sessionkey")
 _LAST_WORDS = {"auth", "bearer", "cred", "creds", "key", "pass", "pat", "pswd", "pw", "pwd"}
@@ -96,8 +98,8 @@ _PARAMETERS: dict[str, Kind] = {
 """Names that mean a secret as a parameter of a URL or a form, and too little in other places."""
 
 _MEMBERS = {
-    "appsecretproof", "authreqid", "interactionhandle", "loginticket", "otp", "pass", "passcode", "pswd", "pw", "pwd", "secretid",
-    "statehandle", "totp",
+    "appsecretproof", "authreqid", "cvc", "cvv", "interactionhandle", "loginticket", "mnemonic", "otp", "pass", "passcode", "pin",
+    "pswd", "pw", "pwd", "secretid", "statehandle", "totp",
 }  # fmt: skip
 """Secret parameters, and members of JSON of OAuth and logins, with names that mean too little in other places (OpenID CIBA)."""
 
@@ -141,8 +143,8 @@ _DESKS = {"bug", "desk", "freshdesk", "helpdesk", "issue", "jira", "otrs", "rt",
 """Words before `ticket` that make it the number of a request for help."""
 
 _PUBLIC_KEYS = {
-    "cache", "epic", "foreign", "group", "idempotency", "issue", "message", "object", "ordering", "partition", "primary", "project",
-    "public", "routing", "row", "sort", "surrogate",
+    "cache", "end", "epic", "foreign", "group", "idempotency", "issue", "message", "object", "ordering", "partition", "primary",
+    "project", "public", "publishable", "routing", "row", "search", "sort", "start", "surrogate", "translation",
 }  # fmt: skip
 """Words before `key` that make it no secret."""
 
@@ -159,7 +161,8 @@ _FACTS = _COUNTS | {
     "affinity", "age", "agent", "alg", "algorithm", "consent",
     "control", "duration", "email", "enabled", "endpoint", "exp", "expire", "expiration",
     "expiry", "file", "format", "group", "issuer", "length", "level", "lifetime", "method", "mode", "name", "policy", "provider",
-    "realm", "redirect", "required", "result", "role", "scheme", "scope", "status", "through", "timeout", "timestamp", "ttl",
+    "realm", "redirect", "required", "result", "role", "scanning", "scheme", "scope", "status", "through", "timeout",
+    "timestamp", "ttl",
     "type", "uri", "url", "user", "username", "version",
 }  # fmt: skip
 """Words after a secret word that make the value a fact about the secret."""

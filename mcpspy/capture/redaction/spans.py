@@ -44,7 +44,13 @@ _HEX = b"0123456789abcdefABCDEF"
 _MEMBER = re.compile(rb'"([\w.-]{1,64})"[ \t\r\n]*+:[ \t\r\n]*+"((?:[^"\\]|\\.)*+)', re.DOTALL)
 
 
-_PLACEHOLDER = re.compile(PLACEHOLDER_PATTERN.encode())
+# or a word for a setting, the place of a parameter in SQL, or a sign that something was left out
+_PLACEHOLDER = re.compile(
+    PLACEHOLDER_PATTERN.encode()
+    + rb"|(?i:disabled|enabled|include|n/a|nil|no|none|not|off|omit|on|optional|required|same-origin|string|true|false|unset|yes)"
+    rb"|\$[A-Z][A-Z_]{0,63}|[$:@][0-9]{1,2}|[?]|%s|\.{3}|<[A-Za-z][A-Za-z _-]{0,40}>|\[[A-Z][\w -]{0,40}\]"
+    rb"|[A-Z_]{0,40}(?:KEY|TOKEN)|[A-Z]{1,40}_(?:PASSWORD|SECRET)"
+)
 _MAX_PLACEHOLDER_BYTES = 120
 
 
