@@ -57,9 +57,6 @@ class Option:
         return not self.metavar and not self.choices
 
 
-FRAMING = Option("framing", "NAME", "How the messages are cut; the default is `lines`, as MCP wants it.")
-"""Helps name it once there is a second framing; it is always understood."""
-
 RUN = (
     Option("label", "NAME", "A name for the server. By default it is made from the command."),
     Option("capture", "FILE", "Where to record. The default is a new file in the store. If FILE exists, FILE-2 is used."),
@@ -76,7 +73,6 @@ RUN = (
     Option("stop-first", "", "End the old server before the new one starts: for one that needs a port, a lock or a file for itself."),
     Option("grace", "TIME", "How long the old server may take to finish its calls; the default is 5s."),
     Option("no-control", "", "Open no socket for mcpspy control. Without this, only your own programs can use it."),
-    FRAMING,
 )  # fmt: skip
 
 

@@ -126,18 +126,15 @@ def _session_messages(path: str) -> list[tuple[str, str]]:
     """Read from a capture what a new server has to know, up to the last note that the tap remembers it."""
     from ..capture.file.reader import read
     from ..live.stdio.session_memory import SessionMemory
-    from ..records import RESTART, Frame, Note, Open
-    from ..wire.framing import STDIO_FRAMINGS
+    from ..records import RESTART, Frame, Note
 
-    memory, framing, parts = SessionMemory(), STDIO_FRAMINGS["lines"], {0: b"", 1: b""}
+    memory, parts = SessionMemory(), {0: b"", 1: b""}
     for record in read(path):
         match record:
-            case Open(stream=0, framing=name) if name in STDIO_FRAMINGS:
-                framing = STDIO_FRAMINGS[name]
             case Frame(stream=0 | 1 as stream, part=True, data=data):
                 parts[stream] += data
             case Frame(stream=0 | 1 as stream, data=data):
-                memory.feed(CLIENT if stream == 0 else SERVER, framing.payload_of(parts[stream] + data))
+                memory.feed(CLIENT if stream == 0 else SERVER, parts[stream] + data)
                 parts[stream] = b""
             case Note(topic=topic, extra=extra) if topic == RESTART and extra.get("phase") == "follow":
                 break

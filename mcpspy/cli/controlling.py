@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from ..live.stdio.tap import StdioTap
     from ..live.waiting_messages import Decider
     from ..records import Intercept, Side, Sink
-    from ..wire.framing import StdioFraming
     from .call.injected import CallRoute
 
     class HeldBy(Protocol):
@@ -105,13 +104,13 @@ class _RefusedError(Exception):
 
 
 class StdioHands:
-    """A tap of stdio, as controllers need it. `argv` and `framing` are those of its server."""
+    """A tap of stdio, as controllers need it. `argv` is that of its server."""
 
     transport = "stdio"
 
-    def __init__(self, tap: StdioTap, sink: Sink, argv: list[str], framing: type[StdioFraming]) -> None:
+    def __init__(self, tap: StdioTap, sink: Sink, argv: list[str]) -> None:
         self.tap = tap
-        self._sink, self._argv, self._framing = sink, argv, framing
+        self._sink, self._argv = sink, argv
         self.now_ns, self.watch, self.forget = tap.now_ns, tap.watch, tap.forget
 
     @property
@@ -157,7 +156,7 @@ class StdioHands:
 
     def follow(self) -> Restarts | None:
         if self.restarts is None:
-            Restarts(self.tap, self._sink, self._argv, self._framing, say=report).mark_beginning()
+            Restarts(self.tap, self._sink, self._argv, say=report).mark_beginning()
         return self.restarts
 
 

@@ -15,11 +15,9 @@ from ..platform.native import keep_freed_memory
 from ..platform.processes import exit_status, restore_locale, spawn
 from ..platform.signals import listen
 from .capture_options import (
-    FRAMING,
     NO_FILE,
     RUN,
     HelpWanted,
-    Option,
     UsageError,
     add_click_options,
     arguments_of,
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
     from ..live.stdio.tap import StdioTap
     from ..platform.processes import ServerProcess
     from ..records import Sink
-    from ..wire.framing import StdioFraming
     from .capture_options import Values
     from .controlling import ControlHands, ControlPoint
     from .new_capture import CaptureStart
@@ -59,9 +56,8 @@ def main(arguments: list[str]) -> int:
     try:
         values, argv = parse(arguments, RUN)
         max_bytes = _max_bytes(values, argv)
-        framing = _framing(values)
         make_tap = _tap_maker(values)
-        begin_reloading = _reloader(values, argv, framing)
+        begin_reloading = _reloader(values, argv)
     except HelpWanted:
         from .main import main as click_main
 
@@ -84,7 +80,7 @@ def main(arguments: list[str]) -> int:
     if failure is not None:
         return _not_started(argv[0], failure, child, writer, begin_ns)
     keep_freed_memory()
-    tap = make_tap(child, writer or nowhere, begin_ns, signals_fd, **framing)
+    tap = make_tap(child, writer or nowhere, begin_ns, signals_fd)
     if writer is not None:
         writer.later = with_quota_guard(tap.call_later, writer, path)
         writer(())  # the header at once, so that `list` and `show -f` see the tap
@@ -92,7 +88,7 @@ def main(arguments: list[str]) -> int:
         begin_reloading(tap, writer or nowhere)
     close_control = None
     if writer is not None and "no-control" not in values:
-        close_control = _open_control(tap, writer, start, path, argv, framing)
+        close_control = _open_control(tap, writer, start, path, argv)
     gc.freeze()
     gc.enable()
     status = tap.run()
@@ -124,19 +120,17 @@ def _tap_maker(values: Values) -> Callable[..., StdioTap]:
     return _plain_tap
 
 
-def _reloader(
-    values: Values, argv: list[str], framing: dict[str, type[StdioFraming]]
-) -> Callable[[StdioTap, Sink], None] | None:
+def _reloader(values: Values, argv: list[str]) -> Callable[[StdioTap, Sink], None] | None:
     """Return what makes a tap reload, if that is wanted. Raises: UsageError: if it cannot be."""
     if "reload" in values or "watch" in values:
-        return _watcher(values, argv, framing)
+        return _watcher(values, argv)
     for name in ("stop-first", "grace"):
         if name in values:
             raise UsageError(f"--{name} needs --reload; leave it out")
     return None
 
 
-def _watcher(values: Values, argv: list[str], framing: dict[str, type[StdioFraming]]) -> Callable[[StdioTap, Sink], None]:
+def _watcher(values: Values, argv: list[str]) -> Callable[[StdioTap, Sink], None]:
     """Return what makes a tap restart its server when files change. Raises: UsageError: if that cannot be."""
     from ..live.stdio.restarts import GRACE_NS, Restarts
     from ..live.stdio.source_watch import default_path, watch_in_a_thread
@@ -156,7 +150,7 @@ def _watcher(values: Values, argv: list[str], framing: dict[str, type[StdioFrami
 
     def begin(tap: StdioTap, sink: Sink) -> None:
         say = str if "quiet" in values else _report
-        restarts = Restarts(tap, sink, argv, grace_ns=grace_ns, stays=True, say=say, **framing)
+        restarts = Restarts(tap, sink, argv, grace_ns=grace_ns, stays=True, say=say)
         changes = watch_in_a_thread(paths)
 
         def changed(_: int) -> None:
@@ -168,26 +162,10 @@ def _watcher(values: Values, argv: list[str], framing: dict[str, type[StdioFrami
     return begin
 
 
-def _plain_tap(child: ServerProcess, sink: Sink, begin_ns: int, signals_fd: int, **framing: type[StdioFraming]) -> StdioTap:
+def _plain_tap(child: ServerProcess, sink: Sink, begin_ns: int, signals_fd: int) -> StdioTap:
     from ..live.stdio.tap import StdioTap
 
-    return StdioTap(child, sink, begin_ns, signals_fd, **framing)
-
-
-def _framing(values: Values) -> dict[str, type[StdioFraming]]:
-    """Return the tap's argument for the framing that an option names: none without it, since to import the table takes time.
-
-    Raises:
-        UsageError: if no framing has the name.
-    """
-    if FRAMING.name not in values:
-        return {}
-    from ..wire.framing import STDIO_FRAMINGS
-
-    name = last(values, FRAMING.name)
-    if name not in STDIO_FRAMINGS:
-        raise UsageError(f"--{FRAMING.name} is one of {', '.join(STDIO_FRAMINGS)}, not {name}")
-    return {"framing": STDIO_FRAMINGS[name]}
+    return StdioTap(child, sink, begin_ns, signals_fd)
 
 
 def _writer(
@@ -218,15 +196,13 @@ def _open_control(
     start: CaptureStart,
     path: str,
     argv: list[str],
-    framing: dict[str, type[StdioFraming]],
 ) -> Callable[[], None] | None:
     """Open the tap's control socket, and return what closes it."""
 
     def hands() -> ControlHands:
-        from ..wire.lines import Lines
         from .controlling import StdioHands
 
-        return StdioHands(tap, writer, argv, framing.get("framing", Lines))
+        return StdioHands(tap, writer, argv)
 
     return open_control_socket(tap.watch, hands, writer, start, path)
 
@@ -316,8 +292,6 @@ def __getattr__(name: str) -> click.Command:
         raise AttributeError(name)
     import click
 
-    from ..wire.framing import STDIO_FRAMINGS
-
     @click.command("run", context_settings={"allow_interspersed_args": False})
     @click.argument("command", nargs=-1, type=click.UNPROCESSED)
     def command(command: tuple[str, ...], **values: str | bool | None) -> int:
@@ -329,8 +303,5 @@ def __getattr__(name: str) -> click.Command:
         """
         return main([*arguments_of(values), "--", *command])
 
-    options = [option for option in RUN if option is not FRAMING]
-    if len(STDIO_FRAMINGS) > 1:
-        options.append(Option(FRAMING.name, "", FRAMING.help, tuple(STDIO_FRAMINGS)))
-    add_click_options(command, options)
+    add_click_options(command, RUN)
     return command

@@ -26,7 +26,7 @@ from ..transcript.http.transaction import Transaction
 from ..transcript.mcp.methods import OPENINGS, PING
 from ..transcript.model import ChannelEvent, Exchange, Log, Message, Numbered, Transcript, UnpairedMessage
 from ..transcript.transcribe import Transcriber
-from ..wire.framing import STDIO_FRAMINGS
+from ..wire.lines import Lines
 from .facts import COPIED, copied
 from .http_seeds import complete, is_plain_http, sent_before, sent_ids, with_transactions
 from .places import NotIndexedError, Places
@@ -147,7 +147,7 @@ def _is_plain(transcript: Transcript) -> bool:
         elif isinstance(row, Log):
             firsts.setdefault(STDERR, row.number)
     streams = transcript.captures[0].streams
-    if any(opened.connection or opened.framing not in STDIO_FRAMINGS for opened in streams.values()):
+    if any(opened.connection or opened.framing != Lines.name for opened in streams.values()):
         return False  # it may have the number of one that goes on
     return all(stream in streams and streams[stream].number < number for stream, number in firsts.items())
 

@@ -16,8 +16,6 @@ from ..records import Close, Damage, End, Exit, Frame, Gap, Header, Intercept, N
 from ..wire.body import body_framing
 from ..wire.edits import Edit, apply_edits, edited_parts, event_edits, shift, with_kinds
 from ..wire.encodings import decode_body
-from ..wire.framing import STDIO_FRAMINGS, StdioFraming
-from ..wire.lines import Lines
 from ..wire.sse import SseEvents
 from .arguments import LONGEST_COMMAND, announces_secret, secret_start, value_start
 from .deltas import delta_edits, has_pieces, line_edits, may_have_pieces, pieces_of_body
@@ -43,14 +41,10 @@ _mark: Final = lazy_pattern("\ue000((?:[0-9a-f]{2})+)\ue001")
 
 
 class _StreamFacts(NamedTuple):
-    """Facts of a stream: whether it is cut into events or into lines of JSON over HTTP, and how its body is compressed.
-
-    `framing` is that of messages on stdio; it is `Lines`, with frames that are all payload, for everything else.
-    """
+    """Facts of a stream: whether it is cut into events or into lines of JSON over HTTP, and how its body is compressed."""
 
     is_events: bool
     coding: str
-    framing: type[StdioFraming] = Lines
     is_lines: bool = False
 
 
@@ -164,7 +158,6 @@ class Sharing:
         edits = with_kinds(edits, _kinds(frames))
         if group.is_cut_off or not data.rstrip(b" \t\r").endswith((b"\n", b"}", b"]")):
             edits = self._finder.cut_off(data, edits)
-        edits = self._with_new_length(data, edits, stream)
         for frame, (part, ranges) in zip(
             frames, edited_parts(parts, edits) if edits else ((part, ()) for part in parts), strict=True
         ):
@@ -183,22 +176,16 @@ class Sharing:
         if frame.forwarded is not None:
             forwarded = frame.forwarded
             edits = self._sealed(forwarded, stream) if stream.coding else self._payload(forwarded, stream)
-            edits = None if edits is None else self._with_new_length(forwarded, edits, stream)
             frame.rare["forwarded"] = b"" if edits is None else apply_edits(forwarded, edits)
-
-    def _with_new_length(self, data: bytes, edits: list[Edit], stream: _StreamFacts) -> list[Edit]:
-        """Add the edit that gives the head of a frame the new length of its payload."""
-        return self._finder.without_overlaps(data, [*edits, *_length_edits(data, edits, stream.framing)])
 
     def _payload(self, data: bytes, stream: _StreamFacts, *, is_cut: bool = False) -> list[Edit]:
         if not stream.is_events and not stream.is_lines:
-            at = data.rindex(stream.framing.payload_of(data))
-            edits = [*self._finder.text_edits(data[:at]), *shift(self._finder.payload_edits(data[at:]), at)]
-            pieces = pieces_of_body(data[at:])
+            edits = self._finder.payload_edits(data)
+            pieces = pieces_of_body(data)
             if not pieces:
                 return edits
             joined = delta_edits(pieces, self._finder.payload_edits, self._finder.text_edits, line_edits)
-            return self._finder.without_overlaps(data, [*edits, *shift(joined, at)])
+            return self._finder.without_overlaps(data, [*edits, *joined])
         return self._events(data, is_lines=stream.is_lines, is_cut=is_cut)
 
     def _events(self, data: bytes, *, is_lines: bool, is_cut: bool) -> list[Edit]:
@@ -400,27 +387,7 @@ def _stream(record: Open) -> _StreamFacts:
         is_events=framing == "sse",
         is_lines=framing == "lines" and bool(record.head),
         coding="" if coding == "identity" else coding,
-        framing=STDIO_FRAMINGS.get(record.framing, Lines),
     )
-
-
-def _length_edits(data: bytes, edits: list[Edit], framing: type[StdioFraming]) -> list[Edit]:
-    """Return the edit of a frame's head, if it has the length of its payload, that makes up for the edits of the payload."""
-    payload = framing.payload_of(data)
-    at = data.rindex(payload)
-    old = len(payload)
-    new = old + sum(len(edit.new) - (edit.end - edit.start) for edit in edits if edit.start >= at)
-    if not at or old == new:
-        return []
-    if data[:at] == _usual_head(old, framing):
-        return [Edit(0, at, _usual_head(new, framing))]
-    number = re.compile(rb"\b%d\b" % old).search(data, 0, at)  # in a field among others
-    return [Edit(*number.span(), b"%d" % new)] if number else []
-
-
-def _usual_head(length: int, framing: type[StdioFraming]) -> bytes:
-    payload = b"-" * length
-    return framing.frame_of(payload).partition(payload)[0]
 
 
 def _field(head: bytes, name: bytes) -> str:

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..records import BESIDE, CLIENT, SERVER, Frame, Intercept, Open, Side
-from ..wire.framing import STDIO_FRAMINGS, UNFRAMED, StdioFraming
 from ..wire.jsonrpc import Piece, cut, malformed, may_begin
-from ..wire.lines import Lines
+from ..wire.lines import Lines, flaw_of
 from .mcp.fields import notification_facts, request_facts, result_facts
 from .model import CaptureInfo, ChannelEvent, Kind, Log, Message, Row
 
@@ -33,14 +32,11 @@ class _StdioStream:
     `left_out_bytes` is the size of parts that are not held, after the first part of a frame that `is_noise`.
     """
 
-    __slots__ = ("damaged", "flaw_of", "held", "is_lines", "is_log", "is_noise", "left_out_bytes", "payload_of", "sender")
+    __slots__ = ("damaged", "held", "is_log", "is_noise", "left_out_bytes", "sender")
 
-    def __init__(self, sender: Side, name: str, framing: type[StdioFraming] = Lines) -> None:
+    def __init__(self, sender: Side, name: str) -> None:
         self.sender: Side = sender
-        self.is_lines = framing is Lines
         self.is_log = name == "stderr"
-        self.payload_of = framing.payload_of
-        self.flaw_of = framing.flaw_of
         self.held: list[Frame] = []
         self.is_noise = False
         self.left_out_bytes = 0
@@ -52,7 +48,7 @@ class _StdioStream:
             self.left_out_bytes += part.length
             return
         if not self.held:
-            self.is_noise = not keeps_noise and (self.is_log or not may_begin(self.payload_of(part.data)))
+            self.is_noise = not keeps_noise and (self.is_log or not may_begin(part.data))
         self.held.append(part)
 
     def take(self, *last: Frame) -> Frame:
@@ -107,9 +103,8 @@ class Decoder:
         """Take in the beginning of a stream."""
         self._info.streams[record.stream] = record
         is_apart = record.transaction or record.connection or BESIDE in record.extra
-        framing = None if is_apart else STDIO_FRAMINGS.get(record.framing)
-        if framing is not None:
-            self._streams[record.stream] = _StdioStream(record.sender, record.name, framing)
+        if not is_apart and record.framing == Lines.name:
+            self._streams[record.stream] = _StdioStream(record.sender, record.name)
 
     def damage(self) -> None:
         """Note that records are missing here: the next frame of each stream may lack its beginning, or its middle."""
@@ -141,7 +136,7 @@ class Decoder:
         return {
             number: stream.sender
             for number, stream in self._streams.items()
-            if stream.is_lines and not (stream.is_log or stream.held or stream.damaged)
+            if not (stream.is_log or stream.held or stream.damaged)
         }
 
     def close(self) -> list[Decoded]:
@@ -192,23 +187,14 @@ class Decoder:
         data = frame.data
         if not data and frame.length:
             return [self._message(stream, frame, malformed(data, "not recorded"))]
-        payload = stream.payload_of(data)
-        messages = [self._message(stream, frame, piece) for piece in cut(payload)]
-        is_noise = not stream.is_lines and payload == data and messages[0].kind is Kind.MALFORMED
-        flaw = UNFRAMED if is_noise else stream.flaw_of(data)
-        if flaw:
+        messages = [self._message(stream, frame, piece) for piece in cut(data)]
+        if flaw := flaw_of(data):
             for message in messages:
                 message.flaws = (*message.flaws, flaw)
         return messages
 
     def _message(self, stream: _StdioStream, frame: Frame, piece: Piece) -> Message:
         return message_of(self._info, stream.sender, frame, piece)
-
-
-def stdio_framing(captures: Sequence[CaptureInfo]) -> type[StdioFraming]:
-    """Return the framing in which captures of one server carry its messages on stdio; lines where they have no such stream."""
-    streams = [opened for capture in captures for opened in capture.streams.values() if opened.name == "stdout"]
-    return next((STDIO_FRAMINGS[opened.framing] for opened in streams if opened.framing in STDIO_FRAMINGS), Lines)
 
 
 def message_of(info: CaptureInfo, sender: Side, frame: Frame, piece: Piece) -> Message:

@@ -1,11 +1,14 @@
 """Lines of a stdio stream, the framing of MCP's stdio transport in every revision: chunks in, lines out, the same bytes.
 
 Only byte 0x0A ends a line. U+2028, U+2029, NEL and a lone CR are legal inside a message, so `splitlines` would corrupt it
-(MCP specification, basic/transports, stdio). `framing` says what the members of the class mean.
+(MCP specification, basic/transports, stdio). `framing` says what members the class shares with others.
 """
 
 MAX_HELD_BYTES = 1 << 20
 """A longer line is returned in parts as it arrives, so that memory stays bounded."""
+
+UNENDED = "no-final-newline"
+"""The flaw of the last line of a stream that ended within it."""
 
 _LF = b"\n"
 
@@ -21,8 +24,6 @@ class Lines:
     name = "lines"
     frame_name = "a line"
     end_name = "line end"
-    unended = "no-final-newline"
-    terminator = _LF
 
     __slots__ = ("_held", "held_bytes", "is_part")
 
@@ -66,23 +67,6 @@ class Lines:
         """True while the next bytes begin a line."""
         return not self.held_bytes and not self.is_part
 
-    @staticmethod
-    def payload_of(frame: bytes) -> bytes:
-        """Return the line as it is: white space around a payload is JSON's own."""
-        return frame
-
-    @staticmethod
-    def frame_of(payload: bytes) -> bytes:
-        """Return the payload as one line."""
-        return one_line(payload)
-
-    @staticmethod
-    def flaw_of(frame: bytes) -> str:
-        """Return `crlf` or `no-final-newline` for a line that does not end in LF alone."""
-        if frame[-1:] != _LF:
-            return "no-final-newline"
-        return "crlf" if frame[-2:] == b"\r\n" else ""
-
     def close(self) -> list[bytes]:
         """Return the last line if it has no terminator; otherwise nothing."""
         rest = self.held
@@ -102,6 +86,13 @@ class Lines:
         self.held_bytes = len(part) - cut
         self.is_part = True
         return [part[:cut]]
+
+
+def flaw_of(line: bytes) -> str:
+    """Return `crlf` or `no-final-newline` for a line that does not end in LF alone, else nothing."""
+    if line[-1:] != _LF:
+        return UNENDED
+    return "crlf" if line[-2:] == b"\r\n" else ""
 
 
 def one_line(payload: bytes) -> bytes:

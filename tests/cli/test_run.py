@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.cli.capture_options import FRAMING, RUN, HelpWanted, UsageError, parse, size_bytes
+from mcpspy.cli.capture_options import RUN, HelpWanted, UsageError, parse, size_bytes
 from mcpspy.records import End, Exit, Frame, Header, Note
-from mcpspy.wire.framing import STDIO_FRAMINGS
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
 from tests.live.client import MARK, Client, ending, puppet, stream
@@ -140,7 +139,6 @@ def test_a_command_that_cannot_be_run_leaves_a_capture_that_says_so() -> None:
         (["--label"], "--label needs a value"),
         (["--label", "--", "true"], "--label needs a value"),
         (["--redact", "some", "--", "true"], "--redact is one of credentials, none, not some"),
-        (["--framing", "lsp", "--", "true"], f"--framing is one of {', '.join(STDIO_FRAMINGS)}, not lsp"),
         (["--max-size", "lots", "--", "true"], "a size is a number above 0"),
         (["--quiet=yes", "--", "true"], "--quiet takes no value"),
         (["--capture", "", "--", "true"], "--capture needs the name of a file; it is empty"),
@@ -159,7 +157,7 @@ def test_a_wrong_command_line_is_2_and_says_what_to_write(arguments: list[str], 
 def test_help_is_shown_among_our_options(word: str) -> None:
     done = run("--label", "x", word)
     assert done.returncode == 0
-    assert all(f"--{option.name}" in done.stdout for option in RUN if option is not FRAMING or len(STDIO_FRAMINGS) > 1)
+    assert all(f"--{option.name}" in done.stdout for option in RUN)
 
 
 @pytest.mark.parametrize("arguments", [["--", "echo", "-h", "--help"], ["echo", "-h", "--help"]])

@@ -9,7 +9,6 @@ Line by line, each 1 ms after the one before:
     ← 200 OK                     the server answers the last one (`#1 200 OK`: the first); fields, a body or events, indented
     ← data: …                    an event on the stream of events that was opened last; `#1 data: …` on that of the first request
     · 30.0 s later
-    · framing NAME               from here on lines on stdin and stdout are messages in this framing of stdio, or after `=` its bytes
     · handshake 2025-11-25, client: roots, server: tools logging     the usual beginning, on stdio or, after `· HTTP`, in a session
     · revision 2026-07-28        from here on short requests of the client name it in their `_meta`; `none` ends that
 
@@ -27,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 
 from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.records import CLIENT_PROCESSES, Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall
-from mcpspy.wire.framing import STDIO_FRAMINGS, StdioFraming
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,7 +104,6 @@ class Account:
         self.agreed: list[str] = []
         self.calls: list[_Call] = []
         self.streams = 0
-        self.framings: dict[int, StdioFraming] = {}
         self.halves: dict[int, tuple[int, bytes]] = {}
         self.client_left = self.server_left = self.is_over = False
         if not self.is_http:
@@ -177,20 +174,10 @@ class Account:
     def _write(self, stream: int, text: str) -> None:
         has_end = not text.endswith("…")
         raw = _bytes(self.spelled(text.removesuffix("…"), is_client=stream == 0))
-        if framing := self.framings.get(stream):
-            self._write_in(framing, stream, raw)
-        elif has_end:
+        if has_end:
             self.add(Frame(stream, self.tick(), self.at_ns, raw + b"\n"))
         else:
             self.halves[stream] = self.tick(), raw
-
-    def _write_in(self, framing: StdioFraming, stream: int, raw: bytes) -> None:
-        since_ns, _ = self.halves.pop(stream, (self.tick(), b""))
-        for frame in framing.feed(raw[1:] if raw.startswith(b"=") else framing.frame_of(raw)):
-            self.add(Frame(stream, self.tick(), since_ns, frame))
-            since_ns = self.at_ns
-        if framing.held:
-            self.halves[stream] = since_ns, framing.held
 
     def spelled(self, text: str, *, is_client: bool) -> str:
         """Give `text`, or the JSON that it is short for."""
@@ -300,11 +287,6 @@ class Account:
                 play(self, *match.groups())
                 return
         raise ValueError(f"an account has no such line: {text}")
-
-    def framing_is(self, name: str) -> None:
-        for opened in [record for record in self.records if isinstance(record, Open) and record.name != "stderr"]:
-            opened.framing = name
-            self.framings[opened.stream] = STDIO_FRAMINGS[name]()
 
     def later(self, seconds: str) -> None:
         until_ns = self.at_ns + round(float(seconds) * SECOND)
@@ -442,7 +424,6 @@ class Account:
 _EVENTS: tuple[tuple[str, Callable[..., None]], ...] = (
     (r"(\d+\.\d+) s later", Account.later),
     (r"HTTP", Account.http),
-    (r"framing (\S+)", Account.framing_is),
     (r"revision ([^,]+)(?:, client: (.+))?", Account.revise),
     (r"handshake ([^, ]+)(?: again as (\w+))?(?:, client: ([^,]+))?(?:, server: (.+))?", Account.handshake),
     (r"session (\S+)", Account.session_is),

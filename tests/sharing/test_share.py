@@ -15,13 +15,9 @@ from hypothesis import strategies as st
 
 from mcpspy.capture.file.reader import Reader
 from mcpspy.records import CLIENT, SERVER, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record
-from mcpspy.replay.compare.ignore import Ignore
 from mcpspy.sharing import reassembly as whole
-from mcpspy.sharing.user_paths import UserPaths
-from mcpspy.wire.framing import STDIO_FRAMINGS
 from tests.capture.strategies import HEADERS, RECORDS
 from tests.conftest import ROOT
-from tests.live.stdio.prefixed import Prefixed
 from tests.sharing.hiding import held, lines, marked, pseudonym, shared
 
 SECRET = 'Tr0ub4dor "&" 3'
@@ -327,58 +323,3 @@ def test_a_secret_under_a_secret_name_is_removed_whole_however_its_text_is_spell
     escaped = json.dumps(secret)[1:-1]
     assert "redacted-" in text
     assert [escaped[at : at + 6] for at in range(len(escaped) - 6) if escaped[at : at + 6] in text] == []
-
-
-class HeadedFraming(Prefixed):
-    """The framing of the Language Server Protocol, as far as sharing asks for it."""
-
-    name = "headed"
-
-    @staticmethod
-    def payload_of(frame: bytes) -> bytes:
-        return frame.partition(b"\r\n\r\n")[2] or frame
-
-    @staticmethod
-    def frame_of(payload: bytes) -> bytes:
-        return b"Content-Length: %d\r\n\r\n%b" % (len(payload), payload)
-
-
-def share_headed(monkeypatch: pytest.MonkeyPatch, framing: type[Prefixed], *parts: bytes, **facts: Any) -> list[Frame]:
-    """Share one frame of this framing, in parts or whole."""
-    monkeypatch.setitem(STDIO_FRAMINGS, framing.name, framing)
-    opened = Open(at_ns=0, stream=0, sender=CLIENT, name="stdin", framing=framing.name)
-    kept = [Frame(0, 1, 1, part, part is not parts[-1], **facts) for part in parts]
-    return frames(shared([header(), opened, *kept], paths=UserPaths(Ignore.of(["$.params.note"]))))
-
-
-@pytest.mark.parametrize("framing", [HeadedFraming, Prefixed])
-def test_the_head_of_a_frame_has_the_new_length_of_its_payload(
-    framing: type[Prefixed], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sent = framing.frame_of(message(password="hunter2-hunter2-hunter2-hunter2", note="ü")[:-1])
-    (frame,) = share_headed(monkeypatch, framing, sent, forwarded=sent)
-    assert frame.data == frame.forwarded == framing.frame_of(framing.payload_of(frame.data)) != sent
-    values = [(frame.data[at : at + length], kind) for at, length, kind in frame.redacted]
-    assert values == [(pseudonym(b"hunter2-hunter2-hunter2-hunter2"), "key"), (pseudonym("ü".encode()), "json-path")]
-
-
-def test_the_other_fields_of_such_a_head_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    payload = message(password="x")[:-1]
-    head = b"Content-Type: application/json\r\ncontent-length:%d \r\n\r\n"
-    (frame,) = share_headed(monkeypatch, HeadedFraming, head % len(payload) + payload)
-    assert frame.data == head % len(HeadedFraming.payload_of(frame.data)) + HeadedFraming.payload_of(frame.data)
-
-
-def test_the_head_of_a_frame_in_parts_has_the_length_of_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = HeadedFraming.frame_of(message(password="x", more=["y" * 50])[:-1])
-    first, last = share_headed(monkeypatch, HeadedFraming, sent[:90], sent[90:])
-    whole_frame = first.data + last.data
-    assert whole_frame == HeadedFraming.frame_of(HeadedFraming.payload_of(whole_frame))
-
-
-def test_a_secret_in_the_head_of_a_frame_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    payload = message(x=1)[:-1]
-    (frame,) = share_headed(
-        monkeypatch, HeadedFraming, b"Api-Key: k3y-of-mine\r\nContent-Length: %d\r\n\r\n" % len(payload) + payload
-    )
-    assert marked(frame.data) == b"Api-Key: R\r\nContent-Length: %d\r\n\r\n" % len(payload) + payload

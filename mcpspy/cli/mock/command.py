@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ...replay.mock.pass_through import PassThrough
     from ...replay.mock.script import Script
     from ...transcript.model import Transcript
-    from ...wire.framing import StdioFraming
 
 
 def main(arguments: list[str]) -> int:
@@ -64,16 +63,14 @@ def _serve_stdio(options: MockOptions) -> int:
     signals_fd = listen()  # not before: a signal ends a mock that waits for a FIFO's writer
     writer = _writer(options, transcript, wall_ns, begin_ns)
     from ...replay.mock.script import Script
-    from ...transcript.decoder import stdio_framing
 
-    framing = stdio_framing(transcript.captures)
     make_script = partial(Script, replies, requests.cursor(), wall_ns=wall_ns)
     if server is None:
-        return _run(make_script(miss_policy(replies, options)), options.speed, writer, begin_ns, signals_fd, framing=framing)
+        return _run(make_script(miss_policy(replies, options)), options.speed, writer, begin_ns, signals_fd)
     from .pass_through import stdio_handover
 
     handover = stdio_handover(server, make_script, replies, writer, begin_ns)
-    return _run(handover.script, options.speed, writer, begin_ns, signals_fd, handover, framing=framing)
+    return _run(handover.script, options.speed, writer, begin_ns, signals_fd, handover)
 
 
 def _writer(options: MockOptions, transcript: Transcript, wall_ns: int, begin_ns: int) -> Writer | None:
@@ -90,8 +87,6 @@ def _run(
     begin_ns: int,
     signals_fd: int,
     handover: Handover | None = None,
-    *,
-    framing: type[StdioFraming],
 ) -> int:
     from ...live.mock.stdio import Mock
     from ..new_capture import nowhere
@@ -104,7 +99,6 @@ def _run(
         speed=speed,
         tell=report_miss,
         handover=handover,
-        framing=framing,
     )
     gc.freeze()
     gc.enable()

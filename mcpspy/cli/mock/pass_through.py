@@ -15,12 +15,9 @@ from ...live.mock.handover import Handover
 from ...live.upstream.pass_through import PassThroughThread
 from ...replay.mock.pass_through import PassThrough
 from ...replay.mock.replies import RecordedReplies
-from ...transcript.decoder import stdio_framing
 from ...transcript.mcp.methods import INITIALIZE
 from ...transcript.message import Message
 from ...transcript.model import Transcript
-from ...wire.framing import StdioFraming
-from ...wire.lines import Lines
 from ..capture_options import UsageError
 from ..new_capture import nowhere
 from ..replay.target import Target, http_client, target_of
@@ -35,18 +32,15 @@ if TYPE_CHECKING:
 
 
 class LiveServer:
-    """A server that is not started yet: `argv` on stdio, in this `framing`, else `target`.
+    """A server that is not started yet: `argv` on stdio, else `target`.
 
     One that `catches_up` is first sent the requests that were answered from the capture.
     """
 
-    __slots__ = ("_argv", "_framing", "_target", "catches_up")
+    __slots__ = ("_argv", "_target", "catches_up")
 
-    def __init__(
-        self, argv: tuple[str, ...], target: Target | None, *, catches_up: bool, framing: type[StdioFraming] = Lines
-    ) -> None:
+    def __init__(self, argv: tuple[str, ...], target: Target | None, *, catches_up: bool) -> None:
         self._argv = argv
-        self._framing = framing
         self._target = target
         self.catches_up = catches_up
 
@@ -70,7 +64,6 @@ class LiveServer:
                 now_ns=monotonic_ns,
                 listener=listener,
                 patience_s=PATIENCE_S,
-                framing=self._framing,
             )
         return http_client(self._target, sink=nowhere, now_ns=monotonic_ns, listener=listener)
 
@@ -80,8 +73,7 @@ def live_server(
 ) -> LiveServer:
     """Make the server that the options name; `url` is the one to use of several. Raises: UsageError."""
     if options.command:
-        framing = stdio_framing(transcript.captures)
-        return LiveServer(options.command, None, catches_up=options.catches_up, framing=framing)
+        return LiveServer(options.command, None, catches_up=options.catches_up)
     if url is None:
         if len(options.urls) > 1:
             raise UsageError("a mock on stdio continues with one server; give --url once")

@@ -164,7 +164,6 @@ def _upstream_client(
             sink=sink,
             now_ns=now_ns,
             listener=listener,
-            framing=target.framing,
         )
     return http_client(target, sink=sink, now_ns=now_ns, listener=listener, listen=plan.listens)
 

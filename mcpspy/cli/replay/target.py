@@ -13,12 +13,9 @@ import click
 
 from ...lazy_pattern import lazy_pattern
 from ...records import PSEUDONYM_PATTERN
-from ...transcript.decoder import stdio_framing
 from ...transcript.http.transaction import ScopeKind
 from ...transcript.model import CaptureInfo
 from ...views.text.escape import safe_text, without_logins
-from ...wire.framing import StdioFraming
-from ...wire.lines import Lines
 from ..by_click.types import WhatCommand
 from ..screen import say
 
@@ -131,8 +128,6 @@ class Target:
     is_recorded: bool = False
     tls: SSLContext | None = None
     """The context for an https server; None: the usual one."""
-    framing: type[StdioFraming] = Lines
-    """The framing of messages on stdio."""
 
     def __str__(self) -> str:
         """The URL or the command, for people."""
@@ -158,7 +153,7 @@ def target_of(
     if command and (transport or fields):
         raise click.UsageError(f"--{'transport' if transport else 'header'} is for a server with a URL; add --url.")
     if command:
-        return Target(transport="stdio", argv=command, framing=stdio_framing([capture]))
+        return Target(transport="stdio", argv=command)
     tapped = capture.header.tapped if capture.header else {}
     recorded_url = str(tapped.get("url") or "")
     if url or recorded_url:
@@ -179,9 +174,7 @@ def target_of(
             f"The recorded command has redacted values. Name it again, as in `mcpspy replay … -- {safe_text(join(words))}`."
         )
     cwd = capture.header.cwd if capture.header else ""
-    return Target(
-        transport="stdio", argv=words, cwd=cwd if os.path.isdir(cwd) else "", is_recorded=True, framing=stdio_framing([capture])
-    )
+    return Target(transport="stdio", argv=words, cwd=cwd if os.path.isdir(cwd) else "", is_recorded=True)
 
 
 def http_client(

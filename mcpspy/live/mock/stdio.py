@@ -15,11 +15,11 @@ from ...platform.descriptors import POLLERR, POLLHUP, POLLIN, POLLOUT, enlarge, 
 from ...platform.signals import name, number
 from ...records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open
 from ...replay.mock.batches import Batches, batch_member
-from ...replay.mock.scheduled_send import LiveServerBytes, UnendedLine, UnframedBytes, in_recorded_order
+from ...replay.mock.scheduled_send import LiveServerBytes, UnendedLine, in_recorded_order
 from ...transcript.decoder import Decoder
 from ...transcript.message import Message
 from ...transcript.model import CaptureInfo, Kind
-from ...wire.lines import Lines
+from ...wire.lines import Lines, one_line
 from .put_off import PutOffSends
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ...replay.mock.replies import ExitProcess
     from ...replay.mock.scheduled_send import ReplyState, ScheduledSend
     from ...replay.mock.script import Script
-    from ...wire.framing import StdioFraming
     from .handover import Handover
 
 STDIN: Final = 0
@@ -55,11 +54,11 @@ class Mock:
 
     Its clock began at `begin_ns` of the monotonic one; signals are read from `signals_fd`. `speed` is how many times faster than
     recorded it answers, 0 being at once. `tell` gets each miss, for the user. With a `handover` a live server answers from a miss on,
-    and the script is the handover's. `framing` is that of both streams. `run` returns the exit status.
+    and the script is the handover's. `run` returns the exit status.
     """
 
     __slots__ = (
-        "_batches", "_begin_ns", "_decoder", "_framing", "_handover", "_is_gone", "_poll", "_put_off", "_script", "_send",
+        "_batches", "_begin_ns", "_decoder", "_handover", "_is_gone", "_lines", "_poll", "_put_off", "_script", "_send",
         "_signals_fd", "_sink", "_status", "_stops_ns", "_tell", "_waiting", "_waiting_bytes", "why",
     )  # fmt: skip
 
@@ -73,7 +72,6 @@ class Mock:
         speed: float = 0.0,
         tell: Callable[[Miss], None],
         handover: Handover | None = None,
-        framing: type[StdioFraming] = Lines,
     ) -> None:
         self._script = script
         self._sink = sink
@@ -81,7 +79,7 @@ class Mock:
         self._signals_fd = signals_fd
         self._tell = tell
         self._handover = handover
-        self._framing = framing()
+        self._lines = Lines()
         self._decoder = Decoder(CaptureInfo(0))
         self._put_off: PutOffSends[None] = PutOffSends(speed)
         self._batches = Batches()
@@ -101,8 +99,8 @@ class Mock:
     def run(self) -> int:
         now_ns = self.now_ns()
         opened = [
-            Open(at_ns=now_ns, stream=STDIN, sender=CLIENT, name="stdin", framing=self._framing.name),
-            Open(at_ns=now_ns, stream=STDOUT, sender=SERVER, name="stdout", framing=self._framing.name, injected=True),
+            Open(at_ns=now_ns, stream=STDIN, sender=CLIENT, name="stdin"),
+            Open(at_ns=now_ns, stream=STDOUT, sender=SERVER, name="stdout", injected=True),
         ]
         self._decoder.open(opened[0])
         self._poll.register(STDIN, POLLIN)
@@ -176,8 +174,8 @@ class Mock:
         now_ns = self.now_ns()
         if len(data) == READ_BYTES:
             enlarge(STDIN)
-        pieces = self._framing.feed(data) if data else self._framing.close()
-        ends_in_part, last = self._framing.is_part, len(pieces) - 1
+        pieces = self._lines.feed(data) if data else self._lines.close()
+        ends_in_part, last = self._lines.is_part, len(pieces) - 1
         records: list[Record] = [
             Frame(STDIN, now_ns, now_ns, piece, ends_in_part and at == last) for at, piece in enumerate(pieces)
         ]
@@ -277,7 +275,7 @@ class Mock:
         now_ns = self.now_ns()
         frames = [self._frame(now_ns, line) for line in lines]
         if frames and isinstance(lines[-1], UnendedLine) and (is_last or self._stops_ns):
-            frames[-1].data = bytes(lines[-1]) if self._framing.terminator else self._framing.frame_of(lines[-1] + b" ")[:-1]
+            frames[-1].data = bytes(lines[-1])
         data = b"".join(frame.data for frame in frames)
         self._sink([*records, *frames])
         if data and not self._is_gone:
@@ -287,8 +285,7 @@ class Mock:
 
     def _frame(self, now_ns: int, line: bytes) -> Frame:
         facts = {} if isinstance(line, LiveServerBytes) else {"injected": True}
-        data = bytes(line) if isinstance(line, UnframedBytes) else self._framing.frame_of(line)
-        return Frame(STDOUT, now_ns, now_ns, data, **facts)
+        return Frame(STDOUT, now_ns, now_ns, one_line(line), **facts)
 
     def _flush(self) -> None:
         while self._waiting:

@@ -15,6 +15,7 @@ from time import monotonic_ns
 from ...platform.descriptors import POLLIN, rest_of
 from ...platform.descriptors import read as _read
 from ...records import MCPSPY, Frame, Note
+from ...wire.lines import one_line
 from ..waiting_messages import MAX_MESSAGE_BYTES, Delayed, WaitingMessages
 from .pump import Pump
 from .tap import StdioTap, kill_server
@@ -65,8 +66,8 @@ class InterceptingPump(Pump):
 
     def begin_within(self) -> None:
         """Let the message pass of which a part was sent before we were asked."""
-        self._passed_bytes = self._framing.held_bytes
-        self._is_passing = self._framing.is_part or self._passed_bytes > 0
+        self._passed_bytes = self._lines.held_bytes
+        self._is_passing = self._lines.is_part or self._passed_bytes > 0
 
     def let_go(self) -> bool:
         """Send all that waits, so that a plain pump can go on. Return False if that must wait for the end of a message."""
@@ -77,7 +78,7 @@ class InterceptingPump(Pump):
         for item in self.waiting.take_due():
             (self._inject if item.injected else self._transmit)(item.data, now_ns)
         self._inject_replies(now_ns)
-        if rest := b"".join((*self._held, self._framing.held))[self._passed_bytes :]:
+        if rest := b"".join((*self._held, self._lines.held))[self._passed_bytes :]:
             self._transmit(rest, now_ns)
         self._held, self._held_bytes, self._is_passing, self._passed_bytes = [], 0, False, 0
         self._went_on()
@@ -123,7 +124,7 @@ class InterceptingPump(Pump):
         """Send a message of our own to the reader, as soon as no other is passing. Return whether it still takes messages."""
         if self.over or self.finished or self.broken or self._stalls is not None:
             return False
-        self.reply(self._framing.frame_of(payload), now_ns, now_ns, None, (act,))
+        self.reply(one_line(payload), now_ns, now_ns, None, (act,))
         return True
 
     def reply(self, frame: bytes, due_ns: int, now_ns: int, key: Hashable, acts: Sequence[Intercept] = ()) -> None:
@@ -191,18 +192,18 @@ class InterceptingPump(Pump):
     def _take(self, data: bytes, now_ns: int) -> None:
         """Take bytes that were read: decide on each message that they complete."""
         if self._is_one_message(data):
-            decision = self._decide(self.writer, self._framing.payload_of(data), now_ns)
+            decision = self._decide(self.writer, data, now_ns)
             if not (decision.records or self.waiting):
                 self._frame(self._stream, now_ns, data)  # nearly all messages go this short way
                 self._transmit(data, now_ns)
             elif not self._hold(decision, frame := Frame(self._stream, now_ns, now_ns, data), data):
                 self._carry_out(decision, frame, data)
             return
-        began_ns = self._first_ns if self._framing.held_bytes else now_ns
-        pieces = self._framing.feed(data)
+        began_ns = self._first_ns if self._lines.held_bytes else now_ns
+        pieces = self._lines.feed(data)
         last = len(pieces) - 1
         for at, piece in enumerate(pieces):
-            frame = Frame(self._stream, now_ns, now_ns if at else began_ns, piece, at == last and self._framing.is_part)
+            frame = Frame(self._stream, now_ns, now_ns if at else began_ns, piece, at == last and self._lines.is_part)
             if frame.part:
                 self._part(frame)
             else:
@@ -216,9 +217,9 @@ class InterceptingPump(Pump):
 
     def _is_one_message(self, data: bytes) -> bool:
         """Return whether these bytes are one whole message, while no part of another waits, and nothing is withheld."""
-        if self._framing.held_bytes or self._held or self._is_passing or self._stalls is not None:
+        if self._lines.held_bytes or self._held or self._is_passing or self._stalls is not None:
             return False
-        return 0 < data.find(self._terminator) + 1 == len(data) if self._terminator else False
+        return 0 < data.find(b"\n") + 1 == len(data)
 
     def _part(self, frame: Frame) -> None:
         """Record a part, and hold it, unless the message is too long to be held."""
@@ -242,7 +243,7 @@ class InterceptingPump(Pump):
             self._passed_bytes = 0
         else:
             whole = b"".join((*self._held, frame.data))
-            decision = self._stalls or self._decide(self.writer, self._framing.payload_of(whole), now_ns)
+            decision = self._stalls or self._decide(self.writer, whole, now_ns)
             if not self._hold(decision, frame, whole):
                 self._carry_out(decision, frame, whole)
         self._held, self._held_bytes, self._is_passing = [], 0, False
@@ -256,8 +257,8 @@ class InterceptingPump(Pump):
         if acts:
             if payload is None:
                 sent = None
-            elif payload != self._framing.payload_of(whole):
-                sent = whole[: whole.find(payload) + len(payload)] if decision.is_cut else self._framing.frame_of(payload)
+            elif payload != whole:
+                sent = whole[: whole.find(payload) + len(payload)] if decision.is_cut else one_line(payload)
             if sent != whole:
                 frame.rare["forwarded"] = sent or b""
             for at, act in enumerate(acts):
@@ -265,13 +266,13 @@ class InterceptingPump(Pump):
         self._sink((*acts, frame))
         due_ns = now_ns + decision.delay_ns
         if decision.noise is not None:
-            self._send_or_delay(self._framing.frame_of(decision.noise), due_ns, decision.key, now_ns, injected=True)
+            self._send_or_delay(one_line(decision.noise), due_ns, decision.key, now_ns, injected=True)
         if sent is not None:
             self._send_or_delay(sent, due_ns, decision.key, now_ns, injected=False)
             if decision.doubled_by and not decision.is_cut:
                 self._send_or_delay(sent, due_ns, decision.key, now_ns, injected=True)
         if decision.reply is not None:
-            self._mate.reply(self._framing.frame_of(decision.reply), due_ns, now_ns, decision.key)
+            self._mate.reply(one_line(decision.reply), due_ns, now_ns, decision.key)
         if decision.then == "stall":
             decision.noise = None  # it was sent, and comes once
             self._stalls = decision
@@ -338,7 +339,7 @@ class InterceptingPump(Pump):
     def _end(self, now_ns: int, by: str, how: str) -> None:
         if not (self._held or self._is_passing):
             self._release_all(now_ns)
-        rest = b"".join((*self._held, self._framing.held))[self._passed_bytes :]
+        rest = b"".join((*self._held, self._lines.held))[self._passed_bytes :]
         self._held, self._held_bytes = [], 0
         if rest and self._stalls is None:
             self._transmit(rest, now_ns)

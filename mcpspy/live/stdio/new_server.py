@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from ...records import BESIDE, CLIENT, SERVER, Frame, Open, Spawn
 from ...wire.jsonrpc import cut
+from ...wire.lines import one_line
 from .handshake import ServerHandshake
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...records import Sink
-    from ...wire.framing import StdioFraming
     from .server_ends import ServerEnd
     from .session_memory import SessionMemory
 
@@ -28,12 +28,9 @@ _FIRST_STREAM: Final = 3
 class NewServer:
     """A new server. `end` is the one that it will be; it `is_ready` when it has answered all that it was asked."""
 
-    def __init__(
-        self, end: ServerEnd, memory: SessionMemory, framing: type[StdioFraming], sink: Sink, now_ns: Callable[[], int]
-    ) -> None:
+    def __init__(self, end: ServerEnd, memory: SessionMemory, sink: Sink, now_ns: Callable[[], int]) -> None:
         self.end = end
         self.handshake = ServerHandshake(memory, self.tell)
-        self._framing = framing
         self._sink = sink
         self._now_ns = now_ns
         self._stdin = _FIRST_STREAM + 2 * (end.number - 2)
@@ -46,23 +43,23 @@ class NewServer:
 
     def report(self, at_ns: int) -> None:
         """Record that it has been started."""
-        name, extra, server = self._framing.name, {BESIDE: True}, self.end
+        extra, server = {BESIDE: True}, self.end
         self._sink((
             Spawn(at_ns=at_ns, pid=server.pid, start=server.start, extra={"server": server.number}),
-            Open(at_ns=at_ns, stream=self._stdin, sender=CLIENT, name="stdin", framing=name, extra=extra),
-            Open(at_ns=at_ns, stream=self._stdout, sender=SERVER, name="stdout", framing=name, extra=extra),
+            Open(at_ns=at_ns, stream=self._stdin, sender=CLIENT, name="stdin", extra=extra),
+            Open(at_ns=at_ns, stream=self._stdout, sender=SERVER, name="stdout", extra=extra),
         ))  # fmt: skip
 
     def tell(self, payload: bytes) -> None:
         """Send a message that the client does not know of."""
-        data, now_ns = self._framing.frame_of(payload), self._now_ns()
+        data, now_ns = one_line(payload), self._now_ns()
         self._sink((Frame(self._stdin, now_ns, now_ns, data, injected=True),))
         assert self.end.outlet is not None
         self.end.outlet.write(data)
 
     def hear(self, frame: Frame, whole: bytes) -> bool:
         """Take a message. Return false if it is a request, which is for the client."""
-        pieces = cut(self._framing.payload_of(whole)) if whole else []
+        pieces = cut(whole) if whole else []
         piece = pieces[0] if len(pieces) == 1 else None
         if piece is not None and piece.kind == "request":
             return False

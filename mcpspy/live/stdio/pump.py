@@ -11,6 +11,7 @@ from time import monotonic_ns
 from ...platform.descriptors import POLLIN, POLLOUT, enlarge, poll, release, rest_of, sender
 from ...platform.descriptors import read as _read
 from ...records import MCPSPY, Close, Frame, Partial, Stall
+from ...wire.lines import Lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...records import Record, Side, Sink
-    from ...wire.framing import StdioFraming
 
 READ_BYTES = 1 << 16
 MAX_READ_BYTES = 1 << 18
@@ -85,7 +85,7 @@ class Pump:
     """
 
     __slots__ = (
-        "_begin_ns", "_blocked_ns", "_first_ns", "_frame", "_frames", "_framing", "_on_change", "_partial_recorded", "_terminator",
+        "_begin_ns", "_blocked_ns", "_first_ns", "_frame", "_frames", "_lines", "_on_change", "_partial_recorded",
         "_pending", "_read_bytes", "_ready", "_send", "_send_last", "_sink", "_source", "_stalled", "_stream", "_target",
         "_watches_reader",
         "_taken_ns", "before_end", "broken", "due_ns", "finished", "left", "over", "reader", "writer",
@@ -99,7 +99,6 @@ class Pump:
         *,
         writer: Side,
         reader: Side,
-        framing: StdioFraming,
         sink: Sink,
         ready: Readiness,
         begin_ns: int,
@@ -118,8 +117,7 @@ class Pump:
         self._ready = ready
         self._begin_ns = begin_ns
         self._on_change = on_change
-        self._framing = framing
-        self._terminator = framing.terminator
+        self._lines = Lines()
         self._send = sender(target)
         self._send_last = ready.last_sender(target, self._send, self._late)
         self._read_bytes = READ_BYTES
@@ -201,9 +199,9 @@ class Pump:
         if self._pending and not self._stalled and now_ns >= self._blocked_ns + STALL_NS:
             self._stalled = True
             self._sink((self._stall(now_ns),))
-        if self._framing.held_bytes and not self._partial_recorded and now_ns >= self._first_ns + PARTIAL_NS:
+        if self._lines.held_bytes and not self._partial_recorded and now_ns >= self._first_ns + PARTIAL_NS:
             self._partial_recorded = True
-            held = self._framing.held
+            held = self._lines.held
             self._sink((Partial(at_ns=now_ns, stream=self._stream, first_ns=self._first_ns, data=held),))
         self._schedule()
 
@@ -216,7 +214,7 @@ class Pump:
             self._end(monotonic_ns() - self._begin_ns, self.writer, "reset")
             return
         now_ns = monotonic_ns() - self._begin_ns
-        if self._terminator and 0 < data.find(self._terminator) + 1 == len(data) and not self._framing.held_bytes:
+        if 0 < data.find(b"\n") + 1 == len(data) and not self._lines.held_bytes:
             self._frame(self._stream, now_ns, data)  # one whole frame, as nearly all come, goes this short way
         elif data:
             self._report(data, now_ns)
@@ -260,10 +258,10 @@ class Pump:
         self._read_bytes = min(2 * self._read_bytes, MAX_READ_BYTES) if full else READ_BYTES
         if full:
             enlarge(self._source)
-        framing = self._framing
-        began_ns = self._first_ns if framing.held_bytes else now_ns
-        pieces = framing.feed(data)
-        if pieces and began_ns == now_ns and not framing.is_part:
+        lines = self._lines
+        began_ns = self._first_ns if lines.held_bytes else now_ns
+        pieces = lines.feed(data)
+        if pieces and began_ns == now_ns and not lines.is_part:
             self._frames(self._stream, now_ns, pieces)
         elif pieces:
             self._report_slow(pieces, now_ns, began_ns)
@@ -276,7 +274,7 @@ class Pump:
         """Record frames that did not all begin with this read, or a part that does not end with it."""
         stream, last = self._stream, len(pieces) - 1
         frames: list[Record] = [
-            Frame(stream, now_ns, now_ns if at else began_ns, piece, at == last and self._framing.is_part)
+            Frame(stream, now_ns, now_ns if at else began_ns, piece, at == last and self._lines.is_part)
             for at, piece in enumerate(pieces)
         ]
         self._sink(frames)
@@ -291,7 +289,7 @@ class Pump:
         due = []
         if self._pending and not self._stalled:
             due.append(self._blocked_ns + STALL_NS)
-        if self._framing.held_bytes and not self._partial_recorded:
+        if self._lines.held_bytes and not self._partial_recorded:
             due.append(self._first_ns + PARTIAL_NS)
         self.due_ns = min(due, default=0)
         if due:
@@ -335,7 +333,7 @@ class Pump:
         self._taken_ns = now_ns
 
     def _stall(self, now_ns: int, lasted_ns: int | None = None) -> Stall:
-        waiting_bytes, held_bytes = len(self._pending), self._framing.held_bytes if self._pending else 0
+        waiting_bytes, held_bytes = len(self._pending), self._lines.held_bytes if self._pending else 0
         stream = self._stream
         return Stall(at_ns=now_ns, stream=stream, waiting_bytes=waiting_bytes, incomplete_bytes=held_bytes, lasted_ns=lasted_ns)
 
@@ -358,8 +356,8 @@ class Pump:
     def _end(self, now_ns: int, by: str, how: str) -> None:
         """End the stream: record what lacks its end, and close the target once all is sent."""
         self.before_end()
-        began_ns = self._first_ns if self._framing.held_bytes else now_ns
-        records: list[Record] = [Frame(self._stream, now_ns, began_ns, rest) for rest in self._framing.close()]
+        began_ns = self._first_ns if self._lines.held_bytes else now_ns
+        records: list[Record] = [Frame(self._stream, now_ns, began_ns, rest) for rest in self._lines.close()]
         if not self.broken:  # else the end is recorded, with who caused it
             records.append(Close(at_ns=now_ns, stream=self._stream, by=by, how=how))
         self._sink(records)

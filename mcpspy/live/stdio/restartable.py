@@ -101,7 +101,7 @@ class _SourceExchange:
         self._ready.forget(self._source)
         self._ready.forget(reader.source)
         self._source, reader.source = reader.source, self._source
-        self._framing, reader.framing = reader.framing, self._framing
+        self._lines, reader.lines = reader.lines, self._lines
         self._first_ns, reader.first_ns = reader.first_ns, self._first_ns
         self._partial_recorded, reader.partial_recorded = reader.partial_recorded, self._partial_recorded
         reader.go_on()
@@ -125,7 +125,7 @@ class ToClientPump(_SourceExchange, InterceptingPump):
 
     def take_message(self, frame: Frame, whole: bytes, decide: Decide) -> None:
         """Take a message of a server that is beside, as one of our own source."""
-        decision = decide(SERVER, self._framing.payload_of(whole), frame.at_ns)
+        decision = decide(SERVER, whole, frame.at_ns)
         if not self._hold(decision, frame, whole):
             self._carry_out(decision, frame, whole)
 

@@ -21,7 +21,7 @@ from ...platform.processes import end, spawn
 from ...platform.signals import SIGKILL, SIGTERM
 from ...records import RESTART, Exit, Frame, Note
 from ...wire.jsonrpc import cut
-from ...wire.lines import Lines
+from ...wire.lines import one_line
 from .new_server import NewServer
 from .restart_words import NO_SERVER, error_answer, how_it_ended, list_changed, withdrawn
 from .restartable import idle_pipes, make_restartable
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ...records import Side, Sink
-    from ...wire.framing import StdioFraming
     from .pump import Readiness
     from .tap import StdioTap
 
@@ -77,7 +76,6 @@ class Restarts:
         tap: StdioTap,
         sink: Sink,
         argv: Sequence[str],
-        framing: type[StdioFraming] = Lines,
         *,
         grace_ns: int = GRACE_NS,
         stays: bool = False,
@@ -88,7 +86,6 @@ class Restarts:
         self.state: dict[str, Any] = {"number": 0, "state": "none", "text": ""}
         self._sink = sink
         self._argv = argv
-        self._framing = framing
         self._grace_ns = grace_ns
         self._stays = stays
         self._say = say
@@ -158,11 +155,11 @@ class Restarts:
             return
         server = ServerEnd(self._servers, child)
         server.failure = "" if failure is None else f"it could not be started: {failure.strerror}"
-        self._new = new = NewServer(server, self.routes.memory, self._framing, self._sink, self.now_ns)
+        self._new = new = NewServer(server, self.routes.memory, self._sink, self.now_ns)
         self.routes.beside.append(server)
         server.outlet = Outlet(child.stdin, self.ready)
-        server.stdout = SourceReader(server, child.stdout, self, self._framing(), is_log=False)
-        server.stderr = SourceReader(server, child.stderr, self, Lines(), is_log=True)
+        server.stdout = SourceReader(server, child.stdout, self, is_log=False)
+        server.stderr = SourceReader(server, child.stderr, self, is_log=True)
         server.deadline_ns = now_ns + START_NS
         new.report(now_ns)
         self._tap.expect(child)
@@ -209,9 +206,9 @@ class Restarts:
         waiting, self.routes.waiting = self.routes.waiting, []
         to_server, to_client, _ = self._tap.pumps
         for data in waiting:
-            for piece in cut(self._framing.payload_of(data)):
+            for piece in cut(data):
                 if piece.kind == "request" and piece.id is not None:
-                    to_client.reply(self._framing.frame_of(error_answer(piece.id, NO_SERVER)), 0, self.now_ns(), None)
+                    to_client.reply(one_line(error_answer(piece.id, NO_SERVER)), 0, self.now_ns(), None)
         to_server.look_again()
 
     def _go_on_wishing(self) -> None:
@@ -243,7 +240,7 @@ class Restarts:
             self._to_client(new, frame, frame.data)
         for method in changed if subscriptions or not self.routes.memory.is_modern else ():
             for payload in list_changed(method, subscriptions):
-                to_client.reply(self._framing.frame_of(payload), 0, now_ns, None)
+                to_client.reply(one_line(payload), 0, now_ns, None)
         waiting, self.routes.waiting = self.routes.waiting, []
         for data in waiting:
             self.to_server(data, now_ns)
@@ -312,8 +309,8 @@ class Restarts:
         old, none = self.routes.current, ServerEnd(self._servers, None)
         stdin, stdout, stderr, none.unused = idle_pipes()
         none.outlet = Outlet(stdin, self.ready)
-        none.stdout = SourceReader(none, stdout, self, self._framing(), is_log=False)
-        none.stderr = SourceReader(none, stderr, self, Lines(), is_log=True)
+        none.stdout = SourceReader(none, stdout, self, is_log=False)
+        none.stderr = SourceReader(none, stderr, self, is_log=True)
         self._exchange(none)
         self._tap.put(None, old.start, 0)
         return old
@@ -327,11 +324,11 @@ class Restarts:
         for id in server.open:
             answer = error_answer(id, f"mcpspy: {why} before it answered")
             if not self.routes.is_ours(id, answer, now_ns):
-                to_client.reply(self._framing.frame_of(answer), 0, now_ns, None)
+                to_client.reply(one_line(answer), 0, now_ns, None)
         server.refused.update(server.open)
         server.open = {}
         for id in self.routes.forget(server):
-            to_client.reply(self._framing.frame_of(withdrawn(id)), 0, now_ns, None)
+            to_client.reply(one_line(withdrawn(id)), 0, now_ns, None)
 
     def _end(self, server: ServerEnd) -> None:
         """Begin the orderly end of a server."""
@@ -401,7 +398,7 @@ class Restarts:
 
     def to_server(self, data: bytes, now_ns: int) -> None:
         """Send a message of the client to the server that it is for, or let it wait."""
-        server = self.routes.server_for(self._framing.payload_of(data))
+        server = self.routes.server_for(data)
         if server is None:
             if self.routes.mode == WAITING:
                 self.routes.waiting.append(data)

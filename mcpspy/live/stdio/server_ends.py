@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...platform.descriptors import POLLIN, POLLOUT, read, release, rest_of, sender
 from ...platform.processes import ServerProcess, descendants, process
 from ...records import Frame
+from ...wire.lines import Lines
 from .pump import READ_BYTES
 from .shutdown import Shutdown
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from ...platform.processes import ListedProcess
-    from ...wire.framing import StdioFraming
     from .pump import Readiness
 
     class SourceKeeper(Protocol):
@@ -104,10 +104,10 @@ class SourceReader:
     `over` means that it has ended. A message that is too long comes in parts, as frames alone.
     """
 
-    def __init__(self, server: ServerEnd, fd: int, keeper: SourceKeeper, framing: StdioFraming, *, is_log: bool) -> None:
+    def __init__(self, server: ServerEnd, fd: int, keeper: SourceKeeper, *, is_log: bool) -> None:
         self.server = server
         self.source = fd
-        self.framing = framing
+        self.lines = Lines()
         self.held: list[bytes] = []
         self.held_bytes = 0
         self.first_ns = 0
@@ -157,11 +157,11 @@ class SourceReader:
 
     def _take(self, data: bytes) -> None:
         now_ns = self._keeper.now_ns()
-        began_ns = self.first_ns if self.framing.held_bytes or self.held else now_ns
-        pieces = self.framing.feed(data)
+        began_ns = self.first_ns if self.lines.held_bytes or self.held else now_ns
+        pieces = self.lines.feed(data)
         last = len(pieces) - 1
         for at, piece in enumerate(pieces):
-            is_part = at == last and self.framing.is_part
+            is_part = at == last and self.lines.is_part
             if self._is_log:
                 self._keeper.deliver(self, self._frame(piece, now_ns, began_ns, is_part=is_part), piece)
             else:
@@ -193,7 +193,7 @@ class SourceReader:
     def _end(self) -> None:
         self.over = True
         self.due_ns = 0
-        rest = b"".join((*self.held, *self.framing.close()))
+        rest = b"".join((*self.held, *self.lines.close()))
         self.held, self.held_bytes = [], 0
         if rest:
             now_ns = self._keeper.now_ns()

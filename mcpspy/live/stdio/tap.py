@@ -30,7 +30,6 @@ from ...platform.processes import (
 )
 from ...platform.signals import ENDING, FROM_KEYBOARD, SIGALRM, SIGCHLD, SIGKILL, SIGTERM
 from ...records import CLIENT, OTHER_SIDE, SERVER, Exit, Note, Open, Spawn
-from ...wire.lines import Lines
 from .pump import Pump, Readiness
 from .shutdown import Shutdown
 
@@ -41,7 +40,9 @@ if TYPE_CHECKING:
 
     from ...platform.processes import ServerProcess
     from ...records import Record, Side, Sink
-    from ...wire.framing import StdioFraming
+
+STREAMS: tuple[tuple[int, Side, str], ...] = (0, CLIENT, "stdin"), (1, SERVER, "stdout"), (2, SERVER, "stderr")
+"""Number, sender and name of a stdio server's streams, as in every capture."""
 
 DRAIN_NS = 500_000_000
 """Time after the server's exit for which pipes that others still hold are read, and for which processes that it left may end.
@@ -72,23 +73,20 @@ class StdioTap:
     """A tap on the server `child`. Its clock began at `begin_ns` of the monotonic one; signals are read from `signals_fd`.
 
     `run` returns when the server has ended and everything it sent is delivered. It returns our exit status: the server's own, or
-    128 + n if signal n ended it. `why` then names the cause of the end. `framing` is the framing of messages in both directions.
+    128 + n if signal n ended it. `why` then names the cause of the end.
     """
 
     __slots__ = (
         "_alarm_ns", "_begin_ns", "_changed", "_child", "_drain_ns", "_is_signalled", "_left", "_met", "_parent", "_parent_ns",
         "_pipes", "_pumps", "_put_off", "_put_off_ns", "_queued_ns", "_ready", "_shutdown", "_signals_fd", "_sink", "_start",
-        "_status", "_stderr", "_stdin", "_stdout", "_streams", "intercepts", "router",
+        "_status", "_stderr", "_stdin", "_stdout", "intercepts", "router",
     )  # fmt: skip
 
-    def __init__(
-        self, child: ServerProcess, sink: Sink, begin_ns: int, signals_fd: int, *, framing: type[StdioFraming] = Lines
-    ) -> None:
+    def __init__(self, child: ServerProcess, sink: Sink, begin_ns: int, signals_fd: int) -> None:
         self._child = child
         self._sink = sink
         self._begin_ns = begin_ns
         self._signals_fd = signals_fd
-        self._streams = streams(framing)
         self._ready = Readiness()
         self._shutdown = Shutdown()
         self._start = 0
@@ -159,14 +157,13 @@ class StdioTap:
         return self._new_pump(Pump, stream, source, target)
 
     def _new_pump(self, kind: type[Pump], stream: int, source: int, target: int) -> Pump:
-        _, writer, name, framing = self._streams[stream]
+        _, writer, name = STREAMS[stream]
         return kind(
             stream,
             source,
             target,
             writer=writer,
             reader=OTHER_SIDE[writer],
-            framing=framing(),
             sink=self._sink,
             ready=self._ready,
             begin_ns=self._begin_ns,
@@ -177,8 +174,7 @@ class StdioTap:
     def _report_start(self) -> None:
         now_ns = self.now_ns()
         records: list[Record] = [
-            Open(at_ns=now_ns, stream=number, sender=sender, name=name, framing=framing.name)
-            for number, sender, name, framing in self._streams
+            Open(at_ns=now_ns, stream=number, sender=sender, name=name) for number, sender, name in STREAMS
         ]
         started = process(self._child.pid)
         self._start = started.start if started else 0
@@ -405,11 +401,6 @@ def descendants_running(at_ns: int, running: list[ListedProcess]) -> Note:
 def listed(processes: list[ListedProcess]) -> list[dict[str, Any]]:
     """Return processes as records list them."""
     return [{"pid": process.pid, "name": process.name} for process in processes]
-
-
-def streams(framing: type[StdioFraming] = Lines) -> tuple[tuple[int, Side, str, type[StdioFraming]], ...]:
-    """Return number, sender, name and framing of a stdio server's streams, in the order of their numbers, as in every capture."""
-    return (0, CLIENT, "stdin", framing), (1, SERVER, "stdout", framing), (2, SERVER, "stderr", Lines)
 
 
 def _ignore() -> None:

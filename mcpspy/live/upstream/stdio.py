@@ -16,12 +16,11 @@ from ...platform.descriptors import POLLOUT, SURE_BYTES, poll
 from ...platform.processes import END_BY, end_session, in_session, process, program, restore_locale
 from ...platform.signals import SIGKILL, SIGTERM
 from ...records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open, Record, Sink, Spawn, Stall
-from ...wire.framing import StdioFraming
 from ...wire.http_body import Body
 from ...wire.jsonrpc import cut
-from ...wire.lines import Lines
+from ...wire.lines import Lines, one_line
 from ..http.recorder import StreamRecorder
-from ..stdio.tap import descendants_ended, descendants_running, listed, streams
+from ..stdio.tap import STREAMS, descendants_ended, descendants_running, listed
 from .partials import Partials
 from .protocol import MAX_MESSAGE_BYTES, Failure, ServerListener, cancellation
 
@@ -63,7 +62,6 @@ class StdioClient:
         sink: Sink,
         now_ns: Callable[[], int],
         listener: ServerListener,
-        framing: type[StdioFraming] = Lines,
         patience_s: float = INPUT_S,
     ) -> None:
         self._argv = tuple(argv)
@@ -71,8 +69,7 @@ class StdioClient:
         self._now_ns = now_ns
         self._listener = listener
         self._patience_s = patience_s
-        self._framing = framing
-        self._streams = [StreamRecorder(number, sender, cut_by.name) for number, sender, _, cut_by in streams(framing)]
+        self._streams = [StreamRecorder(number, sender, Lines.name) for number, sender, _ in STREAMS]
         self._partials = [Partials(stream, sink, now_ns) for stream in self._streams]
         self._parts: list[bytes] = []  # of the frame that stdout is at
         self._frame_bytes = 0
@@ -117,7 +114,7 @@ class StdioClient:
                     )
             return
         assert stdin is not None
-        frame = self._framing.frame_of(data)
+        frame = one_line(data)
         now_ns = self._now_ns()
         self._sink((Frame(STDIN, now_ns, now_ns, frame, injected=True),))
         stdin.write(frame)
@@ -153,8 +150,8 @@ class StdioClient:
         now_ns = self._now_ns()
         own = process(self.pid)
         records: list[Record] = [
-            Open(at_ns=now_ns, stream=number, sender=sender, name=name, framing=framing.name, injected=number == STDIN)
-            for number, sender, name, framing in streams(self._framing)
+            Open(at_ns=now_ns, stream=number, sender=sender, name=name, injected=number == STDIN)
+            for number, sender, name in STREAMS
         ]
         self._sink([*records, Spawn(at_ns=now_ns, pid=self.pid, start=own.start if own else 0)])
 
@@ -247,10 +244,10 @@ class StdioClient:
             frame, is_whole = b"".join(self._parts), self._frame_bytes <= MAX_MESSAGE_BYTES
             self._parts, self._frame_bytes = [], 0
             if not is_whole:
-                text = f"{self._framing.frame_name} of more than {MAX_MESSAGE_BYTES} bytes, which is recorded and not heard"
+                text = f"a line of more than {MAX_MESSAGE_BYTES} bytes, which is recorded and not heard"
                 self._sink((Note(at_ns=self._now_ns(), topic="too-long", text=text),))
             elif not self._is_lost:
-                for piece in cut(self._framing.payload_of(frame).rstrip(b"\r\n")):
+                for piece in cut(frame.rstrip(b"\r\n")):
                     if piece.kind != "malformed":
                         self._listener.on_message(piece.raw, None)
 

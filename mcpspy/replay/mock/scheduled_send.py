@@ -61,12 +61,6 @@ class UnendedLine(bytes):
     __slots__ = ()
 
 
-class UnframedBytes(bytes):
-    """Noise of a recorded server between its frames. It goes out as it is."""
-
-    __slots__ = ()
-
-
 class ScheduledSend:
     """One thing that a mock does `delay_ns` after a message: send the message `data`, or end its process as the recorded one ended.
 

@@ -13,13 +13,13 @@ from ...transcript.mcp.codes import TASK
 from ...transcript.mcp.methods import CANCELLED, LISTEN, PING
 from ...transcript.message import mark_words
 from ...transcript.model import HTTP_REDIRECTS, Exchange, Kind, Message
-from ...wire.framing import UNFRAMED, is_unended
+from ...wire.lines import UNENDED
 from .generated_ids import CallContext, GeneratedIds, id_as_json, shifted_time, text_at
 from .matching import MatchCursor
 from .on_miss import ERROR, MissPolicy
 from .owner import Owner
 from .replies import LIST_CHANGED, AwaitAnswer, AwaitCancel, ExitProcess, RecordedReplies, RecordedReply, SendMessage
-from .scheduled_send import NO_REPLY, ReplyState, ScheduledSend, UnendedLine, UnframedBytes
+from .scheduled_send import NO_REPLY, ReplyState, ScheduledSend, UnendedLine
 from .templates import Placeholder, PlaceholderKind, line_template, spelled
 
 if TYPE_CHECKING:
@@ -294,9 +294,7 @@ class Script:
         if step.message.kind is Kind.REQUEST:
             self._ask(step, state)
         line = b"".join(filled)
-        if UNFRAMED in step.message.flaws:
-            return UnframedBytes(line)
-        return UnendedLine(line) if is_unended(step.message.flaws) else line
+        return UnendedLine(line) if UNENDED in step.message.flaws else line
 
     def _value(self, placeholder: Placeholder, step: SendMessage, state: ReplyState) -> str | bytes | None:
         """Return the live value for a placeholder; None without one, as a progress token that the client did not give."""

@@ -23,7 +23,6 @@ from mcpspy.records import CLIENT, SERVER, Exit, Frame, Intercept, Note, Record
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.model import Exchange, Transcript
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.wire.lines import Lines
 from tests.intercept.making import call, intercepts, line, result
 from tests.live.client import Client, stream
 
@@ -285,7 +284,7 @@ class Channel:
         os.set_blocking(reads, False)
         self._ends |= {end: os.fstat(end).st_ino for end in (source, target)}
         pump = InterceptingPump(
-            number, source, target, writer=writer, reader=SERVER if writer == CLIENT else CLIENT, framing=Lines(),
+            number, source, target, writer=writer, reader=SERVER if writer == CLIENT else CLIENT,
             sink=self.records.extend, ready=self.ready, begin_ns=0, on_change=lambda: None,
         )  # fmt: skip
         return pump, ours, reads

@@ -20,7 +20,6 @@ from mcpspy.capture.file.reader import Reader
 from mcpspy.capture.file.writer import Writer
 from mcpspy.live.stdio.pump import PARTIAL_NS, STALL_NS, Pump, Readiness
 from mcpspy.records import CLIENT, SERVER, Close, Frame, Partial, Record, Stall
-from mcpspy.wire.lines import Lines
 from tests.capture.making import header
 
 if TYPE_CHECKING:
@@ -52,7 +51,6 @@ class Bench:
             target,
             writer=SERVER,
             reader=CLIENT,
-            framing=Lines(),
             sink=sink or self.records.extend,
             ready=self.ready,
             begin_ns=0,

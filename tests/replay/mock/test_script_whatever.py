@@ -12,7 +12,7 @@ from mcpspy.records import Frame
 from mcpspy.transcript.decoder import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo
-from mcpspy.wire.lines import Lines
+from mcpspy.wire.lines import Lines, one_line
 from tests.replay.mock.script_playing import Play
 from tests.replay.mock.test_generated_ids import a_task, greeting, needing
 from tests.transcript.dialogue import Dialogue, cancelled, error, notification, progress, request, result, tool_call
@@ -111,7 +111,7 @@ def test_whatever_was_recorded_can_be_played(recorded: list[tuple[bool, bytes]],
     for is_server, line in recorded:
         dialogue.line(int(is_server), line)
     own = [line for is_server, line in recorded if not is_server]
-    for line in map(Lines.frame_of, said([*own, *lines, *own], Play(dialogue))):
+    for line in map(one_line, said([*own, *lines, *own], Play(dialogue))):
         assert line.endswith(b"\n")
         assert line.count(b"\n") == 1
 

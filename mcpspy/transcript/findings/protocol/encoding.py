@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from ....records import SERVER
-from ....wire.framing import is_unended
+from ....wire.lines import UNENDED
 from ...model import Kind, Message
 from ..facts import CaptureFacts
 from ..rule import HANDSHAKE, Hit, Rule, Severity, hit_in, protocol_rule, transport_rule
@@ -157,7 +157,7 @@ def _flawed(facts: CaptureFacts, row: int, message: Message) -> Iterator[Hit]:
         rule = FLAWS.get(name)
         if rule is None or (name == "null-id" and message.kind is Kind.ERROR):  # the id such an error has to have
             continue
-        if is_unended((name,)) and _is_half_line(facts, message):  # `stalls` says so
+        if name == UNENDED and _is_half_line(facts, message):  # `stalls` says so
             continue
         if name in _IN_USE and facts.is_shared(facts.capture.transaction_of(message.stream)):  # by another client
             continue

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
-from ....wire.framing import is_unended
+from ....wire.lines import UNENDED
 from ...http.transaction import is_same
 from ...message import Message
 from ...model import Exchange, UnpairedMessage
@@ -70,7 +70,7 @@ def broken_off(facts: CaptureFacts) -> Iterator[BrokenOff]:
     if facts.stopped_reading_ns is not None:
         yield from _left_in_line(facts, facts.stopped_reading_ns)
     for row in facts.malformed:
-        if row.message.sender != SERVER or not (row.message.reason == "cut short" or is_unended(row.message.flaws)):
+        if row.message.sender != SERVER or not (row.message.reason == "cut short" or UNENDED in row.message.flaws):
             continue
         left_ns = _left_ns(facts, row)
         exchange = None if left_ns is None else _asked(facts, row.message)

@@ -7,9 +7,8 @@ from typing import Final
 
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT
-from ....wire.framing import is_unended
 from ....wire.json_spans import members, string
-from ....wire.lines import Lines
+from ....wire.lines import UNENDED
 from ...log_lines import json_logger
 from ...message import SEALED
 from ...model import Message, UnpairedMessage
@@ -107,14 +106,8 @@ def streams_with_headers(facts: CaptureFacts) -> set[int]:
     return {
         unpaired.message.stream
         for unpaired in facts.malformed
-        if _has_lines(facts, unpaired.message) and _header.search(unpaired.message.raw[-_HEADERS_END:])
+        if not facts.capture.transactions and _header.search(unpaired.message.raw[-_HEADERS_END:])
     }
-
-
-def _has_lines(facts: CaptureFacts, message: Message) -> bool:
-    """Return whether a message came on stdio, in a stream of lines."""
-    opened = facts.capture.streams.get(message.stream)
-    return not facts.capture.transactions and (opened is None or opened.framing == Lines.name)
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
@@ -161,8 +154,7 @@ def _malformed(facts: CaptureFacts, unpaired: UnpairedMessage, with_headers: set
             what = f"The {message.sender} writes headers before messages, as the Language Server Protocol does: {quoted(text)}"
             yield hit_in(MALFORMED_MESSAGE, message, unpaired.row, what, advice=_ONE_LINE_ADVICE, group="headers")
     elif not text:
-        advice = "" if facts.capture.transactions or _has_lines(facts, message) else "Write nothing between messages."
-        yield hit_in(BLANK_LINE, message, unpaired.row, "An empty line came between messages.", advice=advice, group="blank")
+        yield hit_in(BLANK_LINE, message, unpaired.row, "An empty line came between messages.", group="blank")
     elif (
         message.sender == "server"
         and facts.stream_name(message.stream) in ("stdout", "")
@@ -223,16 +215,16 @@ def _is_utf_16(text: bytes) -> bool:
 
 
 def _broken(facts: CaptureFacts, message: Message, row: int, text: bytes) -> Hit:
-    is_http, has_lines = bool(facts.capture.transactions), _has_lines(facts, message)
+    is_http = bool(facts.capture.transactions)
     if text in (b"{", b"["):
-        advice = f"Send each message {'on one line' if has_lines else 'in one frame'}: this looks like pretty-printed JSON."
+        advice = f"Send each message {'in one frame' if is_http else 'on one line'}: this looks like pretty-printed JSON."
         return hit_in(MALFORMED_MESSAGE, message, row, f"A frame holds only {quoted(text)}.", advice=advice, group="pretty")
     if is_http and (told := _wrong_body(text)):
         what, advice = told
         return hit_in(
             MALFORMED_MESSAGE, message, row, f"A body cannot be read: {what}: {quoted(text)}", advice=advice, group=what
         )
-    ending = ", and the stream ended within it" if is_unended(message.flaws) else ""
+    ending = ", and the stream ended within it" if UNENDED in message.flaws else ""
     if _is_utf_16(text):
         what = f"A message cannot be read: it is encoded as UTF-16: {quoted(text)}"
         return hit_in(MALFORMED_MESSAGE, message, row, what, advice="Write JSON in UTF-8, without a mark.", group="utf-16")
@@ -240,5 +232,5 @@ def _broken(facts: CaptureFacts, message: Message, row: int, text: bytes) -> Hit
     if is_http:
         advice = "Send each message as one JSON object: as a body, or as the data of an event."
     else:
-        advice = f"Send each message as one JSON object {'on one line' if has_lines else 'in one frame'}."
+        advice = "Send each message as one JSON object on one line."
     return hit_in(MALFORMED_MESSAGE, message, row, what, advice=advice, group=f"{message.reason}{ending}")

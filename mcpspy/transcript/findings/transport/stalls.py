@@ -5,9 +5,9 @@ from typing import Final
 
 from ....records import CLIENT, SERVER, Stall
 from ....wire.body import WholeBody
-from ....wire.framing import FRAMINGS, is_unended
+from ....wire.framing import FRAMINGS
 from ....wire.json_spans import is_json
-from ....wire.lines import Lines
+from ....wire.lines import UNENDED, Lines
 from ...model import Exchange, UnpairedMessage
 from ...waiting import first_unread
 from ..facts import CaptureFacts
@@ -145,7 +145,7 @@ def _ends_ns(facts: CaptureFacts) -> dict[tuple[int, int], int]:
         else:
             ends_ns, messages = unpaired, [row.message]
         for message in messages:
-            if message is not None and message.first_ns < message.at_ns and not is_unended(message.flaws):
+            if message is not None and message.first_ns < message.at_ns and UNENDED not in message.flaws:
                 ends_ns[message.stream, message.first_ns] = message.at_ns
     return unpaired | paired
 
