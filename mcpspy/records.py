@@ -364,6 +364,14 @@ class Gap:
     why: str
     extra: dict[str, Any] = _EMPTY
 
+    @property
+    def was_recorded(self) -> bool:
+        """True if these records were in the file, and others cut or damaged it."""
+        return self.why.startswith(_HARMS)
+
+
+_HARMS = ("repaired", "the file was removed", "another program", "a line that could not be read", "records were missing")
+
 
 @_record
 class Note:
@@ -457,8 +465,8 @@ class End:
 class Damage:
     """A line that a reader cannot use; never written. `line` counts from 1, `offset` is its first byte in the file.
 
-    `reason` is stable: `torn` (the last line has no end), `crc`, `json`, `shape`, `number` (records are missing before this one),
-    `edited` (no CRC: edited by hand; the record itself follows).
+    `reason` is stable: `torn` (the last line has no end), `crc`, `json`, `shape`, `number` (records are missing before the next one,
+    or it comes too late; with `data`: the line was read before), `edited` (no CRC: edited by hand; the record itself follows).
     """
 
     at_ns: int
@@ -468,6 +476,11 @@ class Damage:
     offset: int
     reason: str
     text: str
+
+    @property
+    def is_repeated(self) -> bool:
+        """True for a line that was read before, byte for byte: nothing is missing, and no record follows."""
+        return self.reason == "number" and bool(self.data)
 
 
 @_record

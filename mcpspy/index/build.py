@@ -160,9 +160,9 @@ def _transaction_columns(info: CaptureInfo) -> dict[str, array[int]]:
     carried = sorted((stream, opened.transaction) for stream, opened in info.streams.items() if opened.transaction)
     for stream, number in carried:
         transaction = info.transactions.get(number)
-        if transaction is None or not any(known.opened is info.streams[stream] for known in _streams(transaction)):
+        if transaction is None or not any(known.opened is info.streams[stream] for known in transaction.streams):
             raise NotIndexedError(stream)
-    if len(carried) != sum(len(_streams(transaction)) for transaction in info.transactions.values()):
+    if len(carried) != sum(len(transaction.streams) for transaction in info.transactions.values()):
         raise NotIndexedError(carried)
     if any(number >= later for number, later in pairwise(numbers)):
         raise NotIndexedError(numbers)
@@ -171,11 +171,6 @@ def _transaction_columns(info: CaptureInfo) -> dict[str, array[int]]:
         "streams": array("I", [stream for stream, _ in carried]),
         "carriers": array("I", [number for _, number in carried]),
     }
-
-
-def _streams(transaction: Transaction) -> list[Stream]:
-    both = (transaction.request, transaction.response, *transaction.interim)
-    return [stream for stream in both if stream is not None]
 
 
 def _facts(transcript: Transcript, places: Places, widths: tuple[int, int, int, int, int], scopes: _Scopes) -> Facts:

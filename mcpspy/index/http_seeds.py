@@ -24,7 +24,7 @@ from typing import Final
 from ..transcript.correlator import PONG
 from ..transcript.digests import blake2b
 from ..transcript.http.head import LAST_EVENT_ID, SESSION
-from ..transcript.http.transaction import ANSWER_REFUSED, ANSWER_TAKEN, Scope, ScopeKind, Stream, Transaction
+from ..transcript.http.transaction import ANSWER_REFUSED, ANSWER_TAKEN, Scope, ScopeKind, Transaction
 from ..transcript.mcp.methods import OPENINGS, PING
 from ..transcript.model import (
     HTTP_REDIRECTS,
@@ -222,7 +222,7 @@ class _Carried:
         for number in self.numbers:
             transaction = self._info.transactions[number]
             yield from (note.number for note in transaction.notes)
-            for stream in _streams(transaction):
+            for stream in transaction.streams:
                 yield stream.opened.number
                 is_in_part = number in self._parts and stream is transaction.response
                 for event in self._places.events(stream.opened, stream.close):
@@ -258,7 +258,7 @@ def resumes(transaction: Transaction) -> bool:
 def is_over(transaction: Transaction) -> bool:
     """Return whether nothing comes any more in the streams of a transaction, and of it."""
     is_settled = transaction.half_closed_ns is None or any(note.topic in _SETTLED for note in transaction.notes)
-    return is_settled and transaction.over and all(stream.close is not None for stream in _streams(transaction))
+    return is_settled and transaction.over and all(stream.close is not None for stream in transaction.streams)
 
 
 def carriers(row: Numbered, info: CaptureInfo) -> set[int]:
@@ -300,8 +300,3 @@ def _first_of_methods(transcript: Transcript) -> dict[int, Numbered]:
                 chosen[row.row] = row
                 seen.update([row.method] if outcome is Outcome.OK else [])
     return chosen
-
-
-def _streams(transaction: Transaction) -> list[Stream]:
-    both = (transaction.request, transaction.response, *transaction.interim)
-    return [stream for stream in both if stream is not None]

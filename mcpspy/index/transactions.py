@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast, overl
 
 import msgspec
 
-from ..records import Close, Frame, Note, Open
+from ..records import Frame, Note, Open
 from ..transcript.http.transaction import Scope, ScopeKind, Stream, Transaction
 from ..transcript.stored_rows import BLOCK_ROWS
 
@@ -106,25 +106,20 @@ class RecordedStream(Stream, eq=False, gc=False, array_like=True):
     source: Any = None
 
 
-_opened: Final = Stream.opened
-_close: Final = Stream.close
 _kept: Final = Stream.kept
 
 
-def _opened_record(stream: RecordedStream) -> Open:
-    value = _opened.__get__(stream)  # type: ignore[attr-defined]
-    if isinstance(value, tuple):
-        value = stream.source.payloads.record(*value)
-        _opened.__set__(stream, value)  # type: ignore[attr-defined]
-    return value  # type: ignore[no-any-return]
+def _record_in(member: Any) -> property:
+    """Return a property for a member that holds a record, or its place until it is asked for."""
 
+    def record(stream: RecordedStream) -> Any:
+        value = member.__get__(stream)
+        if isinstance(value, tuple):
+            value = stream.source.payloads.record(*value)
+            member.__set__(stream, value)
+        return value
 
-def _close_record(stream: RecordedStream) -> Close | None:
-    value = _close.__get__(stream)  # type: ignore[union-attr]
-    if isinstance(value, tuple):
-        value = stream.source.payloads.record(*value)
-        _close.__set__(stream, value)  # type: ignore[union-attr]
-    return value  # type: ignore[no-any-return]
+    return property(record)
 
 
 def _kept_frames(stream: RecordedStream) -> Sequence[Frame]:
@@ -137,8 +132,8 @@ def kept_places(stream: RecordedStream) -> Sequence[Place]:
     return _kept.__get__(stream)  # type: ignore[attr-defined, no-any-return]
 
 
-RecordedStream.opened = property(_opened_record)  # type: ignore[assignment]
-RecordedStream.close = property(_close_record)  # type: ignore[assignment]
+RecordedStream.opened = _record_in(Stream.opened)  # type: ignore[assignment]
+RecordedStream.close = _record_in(Stream.close)  # type: ignore[assignment]
 RecordedStream.kept = property(_kept_frames)  # type: ignore[assignment]
 
 
@@ -247,8 +242,8 @@ class StoredStreams(Mapping[int, Open]):
         if not _has(self._numbers, at, stream):
             return self._others[stream]
         transaction = self._transactions[self._carriers[at]]
-        for known in (transaction.request, transaction.response, *transaction.interim):
-            if known is not None and known.opened.stream == stream:
+        for known in transaction.streams:
+            if known.opened.stream == stream:
                 return known.opened
         raise KeyError(stream)
 

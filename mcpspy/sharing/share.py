@@ -409,7 +409,10 @@ def _compressed(data: bytes, coding: str) -> bytes | None:
 
 def _gap(damage: Damage) -> list[Record]:
     """Make a gap of a line that could not be read; none of a line whose record follows."""
-    if damage.reason in ("edited", "torn"):  # nothing follows a torn line, and a capture without an end is incomplete anyway
+    if damage.is_repeated or damage.reason in (
+        "edited",
+        "torn",
+    ):  # nothing follows a torn line, and without an end all is incomplete
         return []
     why = "a line that could not be read was left out" if damage.data else "records were missing"
     return [Gap(at_ns=damage.at_ns, since_ns=damage.at_ns, frames=1, bytes=len(damage.data), why=why)]

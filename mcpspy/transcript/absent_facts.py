@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ..records import Close, Exit, Gap
+from ..records import OTHER_SIDE, Close, Exit, Gap
 from .exchange import Exchange, UnpairedMessage
 from .message import UNREAD
 from .model import ChannelEvent
@@ -17,7 +17,7 @@ from .model import ChannelEvent
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
 
-    from ..records import Header
+    from ..records import Header, Side
     from .findings.rule import Finding, Unchecked
     from .model import CaptureInfo, Row
 
@@ -32,12 +32,12 @@ _MOMENTS: Final = (
     "body-waits", "events-in-burst", "half-line", "idle-stream-cut", "keep-alive-stopped", "late-head", "progress-in-burst",
     "reader-stalled",
 )  # fmt: skip
-_BEFORE: Final = (
+BEFORE: Final = (
     "accepted-request", "cancelled-unknown-request", "changed-cursor", "early-request", "early-server-request", "missing-initialize",
     "missing-initialized", "session-missing", "unasked-input", "unknown-progress-token", "unpaired-response", "wrong-endpoint",
 )  # fmt: skip
 _ELSEWHERE: Final = (
-    *_BEFORE, "cancellation-ignored", "declared-not-served", "input-not-given", "misdelivered-answer",
+    *BEFORE, "cancellation-ignored", "declared-not-served", "input-not-given", "misdelivered-answer",
     "missing-endpoint", "not-redelivered", "pages-unread", "ping-unanswered", "served-not-declared", "stale-tool-list",
     "stream-not-reopened", "task-lost", "undeclared-capability", "unanswered-request", "unheard-answer", "update-missing",
     "unused-offers", "unused-tools",
@@ -47,7 +47,7 @@ _SPELLING: Final = ("blank-line", "byte-order-mark", "crlf", "invalid-utf-8", "n
 
 NEEDED: Final[dict[str, tuple[str, ...]]] = {
     TIMES: _WAITS,
-    "beginning": _BEFORE,
+    "beginning": BEFORE,
     "ends": ("answer-broken-off", "end-of-input-ignored", "late-answers", "line-over-limit", "unfinished-event"),
     "noise": ("stdout-noise",),
     "process": (*_ENDINGS, "server-died", "unused-start"),
@@ -88,14 +88,23 @@ def unproven_rules(info: CaptureInfo) -> dict[str, str]:
     return lacking | inexact
 
 
-def mark_unread(rows: Iterable[Row], info: CaptureInfo, last_gap: int) -> None:
-    """Mark the requests of an imported capture that may have been answered within a gap. `last_gap` is the number of its record."""
+def mark_unread(rows: Iterable[Row], info: CaptureInfo, holes: Mapping[Side, int], damaged_ns: int) -> list[Row]:
+    """Mark the requests that may have been answered by what a capture lacks, and return them. HTTP tells when answers were over.
+
+    `holes` has the number of the last record by which messages of a side are missing, `damaged_ns` the time of the last damage.
+    """
+    marked: list[Row] = []
     for row in rows:
-        if not isinstance(row, Exchange) or row.capture != info.index or row.response is not None:
+        if not isinstance(row, Exchange) or row.capture != info.index or row.response is not None or not row.over:
+            continue
+        if row.transaction is not None and not imported_facts(info.header):
             continue
         request = row.request
-        if row.over and request.number < last_gap and UNREAD not in request.flaws:
+        is_before = request.number < holes.get(OTHER_SIDE[request.sender], 0) or request.at_ns <= damaged_ns
+        if is_before and UNREAD not in request.flaws:
             request.flaws = (*request.flaws, UNREAD)
+            marked.append(row)
+    return marked
 
 
 class Proof:
@@ -119,7 +128,7 @@ class Proof:
         """Return whether what a finding misses may be where an imported file has a gap: before it, or anywhere after it."""
         if not imported_facts(self._info.header) or finding.rule not in _ELSEWHERE:
             return False
-        return finding.rule in _BEFORE or finding.number < self._last_gap()
+        return finding.rule in BEFORE or finding.number < self._last_gap()
 
     def _may_just_stop(self) -> bool:
         """Return whether the source may stop within the session: it tells no ends, or tells them only as far as it goes."""

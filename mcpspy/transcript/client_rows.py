@@ -115,11 +115,9 @@ def _process_of_program(info: CaptureInfo) -> dict[str, ClientKey | None]:
 
 
 def _carriers(info: CaptureInfo) -> dict[int, Transaction]:
-    carriers = {}
+    carriers: dict[int, Transaction] = {}
     for transaction in info.transactions.values():
-        for stream in (transaction.request, transaction.response, *transaction.interim):
-            if stream is not None:
-                carriers[stream.opened.number] = transaction
+        carriers.update((stream.opened.number, transaction) for stream in transaction.streams)
     return carriers
 
 

@@ -148,9 +148,9 @@ class Decoder:
         is_stdio = header is None or header.tapped.get("transport", "stdio") == "stdio"
         if not is_stdio or frame.stream in self._info.streams or not 0 <= frame.stream < len(_STDIO):
             return None
-        stream = _StdioStream(*_STDIO[frame.stream])
-        self._streams[frame.stream] = stream
-        return stream
+        sender, name = _STDIO[frame.stream]
+        self.open(Open(at_ns=frame.at_ns, stream=frame.stream, sender=sender, name=name))
+        return self._streams[frame.stream]
 
     def _doubtful(self, stream: _StdioStream, frame: Frame) -> Sequence[Decoded]:
         """Return the messages of the last part of a frame, or of a frame before which records are missing."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast, runtime_checkable
 from ..records import (
     CLIENT,
     CLIENT_PROCESSES,
+    SERVER,
     Close,
     Damage,
     End,
@@ -34,7 +35,7 @@ from ..records import (
     connection_processes,
 )
 from ..usual_lines import FrameLine
-from .absent_facts import imported_facts, mark_unread
+from .absent_facts import mark_unread
 from .correlator import Correlator
 from .decoder import Decoded, Decoder
 from .hops import forwarded_calls
@@ -134,7 +135,7 @@ class Transcriber:
     """
 
     __slots__ = (
-        "_captures", "_client_names", "_keep_frames", "_last_gap", "_keep_noise", "_next_row", "_source", "_time_axis", "_watchers",
+        "_captures", "_client_names", "_keep_frames", "_keep_noise", "_next_row", "_source", "_time_axis", "_watchers",
         "_with_findings", "transcript",
     )  # fmt: skip
 
@@ -259,8 +260,8 @@ class _CaptureReader:
     """Rows from the records of one capture. On stdio a capture is also the scope of its ids; HTTP has scopes of its own."""
 
     __slots__ = (
-        "_calls", "_correlator", "_decoder", "_http", "_keep_frames", "_last_gap", "_next_row", "_on_client_name", "_probes",
-        "_rows", "_unread_from", "_usual", "info",
+        "_calls", "_correlator", "_damaged_ns", "_decoder", "_holes", "_http", "_keep_frames", "_next_row", "_on_client_name",
+        "_probes", "_rows", "_unread_from", "_usual", "info",
     )  # fmt: skip
 
     def __init__(
@@ -290,7 +291,9 @@ class _CaptureReader:
         self._correlator = Correlator(next_row, self._probes)
         self._usual = UsualPairing(info, self._correlator, self._calls, next_row)
         self._unread_from: dict[int, int] = {}
-        self._last_gap = 0
+        self._holes: dict[Side, int] = {}
+        """The number of the last record in whose place, or before which, messages of a side are missing."""
+        self._damaged_ns = -1
 
     def feed(self, record: Record) -> Sequence[Row]:
         info = self.info
@@ -301,6 +304,8 @@ class _CaptureReader:
                 info.unkept += 1
             if self._http is not None and (rows := self._http.frame(record)) is not None:
                 return rows
+            if not record.data and (stream := info.streams.get(record.stream)):
+                self._holes[stream.sender] = record.number
             return self._add(self._decoder.feed(record))
         if isinstance(record, Open):
             if record.transaction:
@@ -389,8 +394,9 @@ class _CaptureReader:
         self.info.closed = True
         of_http = self._http.end() if self._http is not None else ()
         over = (*rows, *of_http, *self._over(self._correlator.close()))
-        if self._last_gap and imported_facts(self.info.header):
-            mark_unread(self._rows if type(self._rows) is list else over, self.info, self._last_gap)
+        if self._holes:
+            known = self._rows if type(self._rows) is list else over
+            over += tuple(mark_unread(known, self.info, self._holes, self._damaged_ns))
         return over
 
     def _assembler(self) -> TransactionAssembler | ModelTrafficAssembler:
@@ -442,9 +448,14 @@ class _CaptureReader:
                 return ()
             case Gap():
                 info.gaps += 1
-                self._last_gap = record.number
+                self._holes = {CLIENT: record.number, SERVER: record.number}
             case Damage(reason=reason) if reason != "edited":  # an edited line is damaged and not missing
                 info.damages += 1
+                if record.is_repeated:
+                    info.complete = False
+                    return ()
+                self._damaged_ns = record.at_ns + info.shift_ns
+                self._holes.setdefault(SERVER, 0)
             case _:
                 return ()
         info.complete = False

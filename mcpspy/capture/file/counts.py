@@ -10,7 +10,7 @@ from io import BytesIO
 from typing import Final
 
 from ...records import Open
-from .reader import CHUNK_BYTES, Reader, RecordCounts, are_sealed, sound_record
+from .reader import CHUNK_BYTES, Reader, RecordCounts, seals, sound_record
 
 _KIND: Final = b',"kind":"'
 _FRAME: Final = b',"kind":"frame","stream":'
@@ -41,7 +41,7 @@ def _take(block: bytes, counts: RecordCounts, *, is_first: bool) -> bool:
     lines = BytesIO(block).readlines()
     if not lines:
         return not is_first  # a header alone, or none
-    if block.count(_KIND) != len(lines) or _PART in block or not are_sealed(lines):
+    if block.count(_KIND) != len(lines) or _PART in block or not seals(lines):
         return False
     if _STDERR in block:
         for line in lines:

@@ -127,13 +127,20 @@ def _is_sealed(line: bytes) -> bool:
     return line.endswith(b',"crc":"%08x"}' % crc32(line[:-_CRC_BYTES]))
 
 
-def are_sealed(lines: list[bytes]) -> bool:
-    """Return whether lines of JSON objects, each with its newline, end with their CRCs. All are compared at once."""
+def seals(lines: list[bytes]) -> bytes:
+    """Return the CRCs, four bytes each, with which lines of JSON objects, each with its newline, end; empty if one does not hold."""
     crcs = array("I", map(crc32, map(_body_of, lines)))
     if sys.byteorder == "little":
         crcs.byteswap()
-    spelled = crcs.tobytes().hex(",", 4).encode().replace(b",", b'"}\n' + _CRC_MEMBER)
-    return b"".join(map(_seal_of, lines)) == _CRC_MEMBER + spelled + b'"}\n'
+    packed = crcs.tobytes()
+    spelled = packed.hex(",", 4).encode().replace(b",", b'"}\n' + _CRC_MEMBER)
+    return packed if b"".join(map(_seal_of, lines)) == _CRC_MEMBER + spelled + b'"}\n' else b""
+
+
+def _seal(line: bytes) -> bytes:
+    """Return the CRC of a sound line (without its newline), also of one that has none."""
+    sealed = line[:-_CRC_BYTES] if line[-_CRC_BYTES:-10] == _CRC_MEMBER else line
+    return crc32(sealed).to_bytes(4, "big")
 
 
 def seal_holds(line: bytes) -> bool | None:
@@ -178,7 +185,8 @@ class Reader:
     """
 
     __slots__ = (
-        "_at_ns", "_file", "_held", "_held_bytes", "_line", "_next", "_offset", "_payloads", "_skipping", "_started", "_unread",
+        "_at_ns", "_file", "_held", "_held_bytes", "_known", "_line", "_lost", "_next", "_offset", "_payloads", "_seals",
+        "_skipping", "_started", "_unread",
     )  # fmt: skip
 
     def __init__(self, file: str = "<capture>", payloads: LinePayloads | None = None, after: tuple[int, int] = (0, 0)) -> None:
@@ -192,6 +200,9 @@ class Reader:
         self._at_ns = 0
         self._next = max(1, self._line)
         self._unread = 0  # damaged lines since the last sound record: so many numbers may be missing without another word
+        self._lost = range(0)  # the numbers that were missing last
+        self._seals = bytearray()  # the CRCs of sound lines, and in `_known` those that a line was looked for among
+        self._known: set[int] = set()
 
     def feed(self, data: bytes) -> list[Record]:
         """Return the records that `data`, the next bytes of the file, completes."""
@@ -224,8 +235,9 @@ class Reader:
             return None
         lines = BytesIO(block).readlines()  # which takes half the time of `split`
         due = self._next + len(lines)
-        if [line.number for line in usual] != list(range(self._next, due)) or not are_sealed(lines):
+        if [line.number for line in usual] != list(range(self._next, due)) or not (crcs := seals(lines)):
             return None
+        self._seals += crcs
         if self._payloads is not None:
             self._payloads.add(self._next, len(lines), self._offset, len(block) - 1)
         self._line += len(lines)
@@ -244,6 +256,7 @@ class Reader:
                 records += self._read_line(line)
             else:
                 records.append(record)
+                self._seals += _seal(line)
                 if self._payloads is not None:
                     self._payloads.add(record.number, 1, self._offset, len(line))
                 self._next, self._at_ns, self._unread = record.number + 1, record.at_ns, 0
@@ -322,23 +335,35 @@ class Reader:
             record = record_from(fields)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             return [self._damage("shape", f"the record lacks what its kind needs ({error})", line)]
+        if record.number < self._next and self._is_known(line):
+            text = f"record {record.number} comes again"
+            return [Damage(at_ns=self._at_ns, line=self._line, offset=self._offset, reason="number", text=text, data=line)]
         edited = [] if intact else [self._damage("edited", "the line has no CRC: it was edited by hand", b"")]
         wrong = self._wrong_number(record)
         if self._payloads is not None and not wrong:
             self._payloads.add(record.number, 1, self._offset, len(line))
-        self._next = record.number + 1
+        self._seals += _seal(line)
+        if record.number not in self._lost:
+            self._next = record.number + 1
         self._at_ns = record.at_ns
         self._unread = 0
         return [*edited, *wrong, record]
 
     def _wrong_number(self, record: Record) -> list[Damage]:
-        """Report records that are missing before `record`, or a number that comes twice."""
+        """Report records that are missing before `record`, or a number that comes too late."""
         missing = record.number - self._next - (record.missing if isinstance(record, Gap) else 0)
         if record.number < self._next:
-            return [self._damage("number", f"record {record.number} comes again or out of order", b"")]
+            return [self._damage("number", f"record {record.number} is out of order", b"")]
+        self._lost = range(self._next, record.number)
         if missing > self._unread:
             return [self._damage("number", f"records {self._next} to {record.number - 1} are missing", b"")]
         return []
+
+    def _is_known(self, line: bytes) -> bool:
+        """Return whether a line came before, byte for byte as far as its CRC tells."""
+        self._known.update(array("I", bytes(self._seals)))
+        self._seals.clear()
+        return int.from_bytes(_seal(line), sys.byteorder) in self._known
 
     def _header(self, line: bytes) -> list[Record]:
         """Return the header, and damage that says what is wrong with it. The records after a damaged header can still be read."""

@@ -155,13 +155,17 @@ class Inspector:
         records, self._pending = self._pending, []
         begin, self._begin = self._begin, self._offset
         usable: Record | None = None
+        counts = True
         for record in records:
             if not isinstance(record, Damage):
-                usable = record
+                usable, counts = record, False
+            elif record.is_repeated:
+                counts = False
+                self._found(Status.DAMAGED, "number" if self.end is None else "end", record.text, begin)
             elif record.reason != "number":  # missing records are counted here, each of them
                 self._found(_STATUS.get(record.reason, Status.DAMAGED), record.reason, record.text, begin)
         if usable is None or not self._in_place(usable, begin):
-            self._leave_out(self._offset - begin, counts=usable is None and self._offset - begin > 1)
+            self._leave_out(self._offset - begin, counts=counts and self._offset - begin > 1)
             return []
         line = UsableLine(
             offset=begin, end=self._offset, record=usable, lost=self._missing(usable, begin), lost_bytes=self.lost_bytes
@@ -177,7 +181,7 @@ class Inspector:
         if self.end is not None:
             self._found(Status.DAMAGED, "end", f"record {record.number} comes after the end record", begin)
         elif record.number < self._next:
-            self._found(Status.DAMAGED, "number", f"record {record.number} comes again, or out of order", begin)
+            self._found(Status.DAMAGED, "number", f"record {record.number} is out of order", begin)
         else:
             return True
         return False
@@ -209,7 +213,12 @@ class Inspector:
                 self.frames += 1
             case Gap():
                 lost = f"{record.frames} frames, {record.bytes} bytes"
-                self._found(Status.INCOMPLETE, "gap", f"{lost} are not recorded: {record.why}", begin)
+                self._found(
+                    Status.INCOMPLETE,
+                    "gap",
+                    f"{lost} are {'lost' if record.was_recorded else 'not recorded'}: {record.why}",
+                    begin,
+                )
             case End():
                 self.end = record
                 if self.as_written and record.frames != self.frames:

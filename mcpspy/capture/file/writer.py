@@ -104,42 +104,12 @@ class Writer:
         self.failed = False
 
     def frame(self, stream: int, at_ns: int, data: bytes) -> None:
-        """Append a whole frame that came in one read: as a call with one plain `Frame`, in half the time. Not for stderr."""
-        number = self.number
-        if number < self._until:
-            try:
-                line = _message_lines(number, stream, at_ns, "", [data], "", False)
-                written = _write(self._fd, line)
-            except (UnicodeDecodeError, OSError):
-                pass  # `__call__` handles it
-            else:
-                if written == len(line):
-                    self.number = number + 1
-                    if _clock_ns() > at_ns + self._late_ns:
-                        self._took_long(at_ns)
-                else:
-                    self._short((Frame(stream, at_ns, at_ns, data),), line, written, _SHORT)
-                return
-        self((Frame(stream, at_ns, at_ns, data),))
+        """Append a whole frame that came in one read. Not for stderr."""
+        self.events((), stream, at_ns, [data], False)
 
     def event(self, stream: int, at_ns: int, data: bytes) -> None:
-        """Append a whole event of SSE that came as one HTTP chunk: as a call with such a `Frame`, in half the time."""
-        number = self.number
-        if number < self._until:
-            try:
-                line = _message_lines(number, stream, at_ns, "", [data], "", True)
-                written = _write(self._fd, line)
-            except (UnicodeDecodeError, OSError):
-                pass
-            else:
-                if written == len(line):
-                    self.number = number + 1
-                    if _clock_ns() > at_ns + self._late_ns:
-                        self._took_long(at_ns)
-                else:
-                    self._short((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),), line, written, _SHORT)
-                return
-        self((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),))
+        """Append a whole event of SSE that came as one HTTP chunk."""
+        self.events((), stream, at_ns, [data])
 
     def pass_event(
         self, relay_event: RelayEvent, stream: int, at_ns: int, source: int, target: int
@@ -163,11 +133,11 @@ class Writer:
         if written == len(line):
             self.number = number + 1
         else:
-            self._short(_chunked(stream, at_ns, [event]), line, written, _SHORT)
+            self._short(_frames(stream, at_ns, [event], True), line, written, _SHORT)
         return data[max(sent, 0) :], True
 
-    def events(self, before: Sequence[Record], stream: int, at_ns: int, events: list[bytes]) -> None:
-        """Append records and, after them, events of the same read in a chunk each: in a third of a frame's time."""
+    def events(self, before: Sequence[Record], stream: int, at_ns: int, events: list[bytes], is_sse: bool = True) -> None:  # noqa: FBT001, FBT002
+        """Append records and, after them, events of the same read in a chunk each, or whole frames: in a third of a call's time."""
         number = self.number
         if number < self._until:
             lines = []
@@ -175,21 +145,22 @@ class Writer:
                 for record in before:
                     lines.append(_LINES.get(record.__class__, record_line)(number, record))
                     number += 1
-                lines.append(_message_lines(number, stream, at_ns, "", events, "", True))
+                lines.append(_message_lines(number, stream, at_ns, "", events, "", is_sse))
                 data = b"".join(lines)
                 written = _write(self._fd, data)
             except (UnicodeDecodeError, OSError):
                 pass
             else:
                 if written == len(data):
-                    self._took(before, 0)
+                    if before:
+                        self._took(before, 0)
                     self.number += len(events)
                     if _clock_ns() > at_ns + self._late_ns:
                         self._took_long(at_ns)
                     return
-                self._short((*before, *_chunked(stream, at_ns, events)), data, written, _SHORT)
+                self._short((*before, *_frames(stream, at_ns, events, is_sse)), data, written, _SHORT)
                 return
-        self((*before, *_chunked(stream, at_ns, events)))
+        self((*before, *_frames(stream, at_ns, events, is_sse)))
 
     def template(self, record: Open, length: str) -> OpenTemplate | None:
         """Render an `open` record for `message`, or return None if it cannot be; see `OpenTemplate`."""
@@ -229,22 +200,7 @@ class Writer:
 
     def frames(self, stream: int, at_ns: int, frames: list[bytes]) -> None:
         """Append several whole frames of one read. Not for stderr."""
-        number = self.number
-        if number < self._until:
-            try:
-                lines = _message_lines(number, stream, at_ns, "", frames, "", False)
-                written = _write(self._fd, lines)
-            except (UnicodeDecodeError, OSError):
-                pass
-            else:
-                if written == len(lines):
-                    self.number = number + len(frames)
-                    if _clock_ns() > at_ns + self._late_ns:
-                        self._took_long(at_ns)
-                else:
-                    self._short([Frame(stream, at_ns, at_ns, data) for data in frames], lines, written, _SHORT)
-                return
-        self([Frame(stream, at_ns, at_ns, data) for data in frames])
+        self.events((), stream, at_ns, frames, False)
 
     def __call__(self, records: Sequence[Record]) -> None:
         """Append `records` with one write. A failure is remembered and reported once, never raised."""
@@ -471,8 +427,10 @@ def _message_records(stream: int, at_ns: int, opening: str, data: bytes, by: str
     return records
 
 
-def _chunked(stream: int, at_ns: int, events: list[bytes]) -> list[Frame]:
-    return [Frame(stream, at_ns, at_ns, data, chunks=(len(data),)) for data in events]
+def _frames(stream: int, at_ns: int, frames: list[bytes], is_sse: bool) -> list[Frame]:  # noqa: FBT001
+    if is_sse:
+        return [Frame(stream, at_ns, at_ns, data, chunks=(len(data),)) for data in frames]
+    return [Frame(stream, at_ns, at_ns, data) for data in frames]
 
 
 def _without_payload(record: Record) -> Record:

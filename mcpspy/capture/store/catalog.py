@@ -11,7 +11,7 @@ The facts of a capture come from its first line and its last ones, however large
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from zlib import crc32
 
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from ...errors import CaptureError
 from ...platform.files import read_at, user_home
-from ...records import End, Exit, Frame, Header, Open
+from ...records import End, Exit, Header, Open, Record
 from ..file.reader import CHUNK_BYTES, Reader, RecordCounts, read, sound_record
 from .clients import ClientProcess, given_name, noted_clients
 from .folder import EXTENSION, captures_folder, is_live
@@ -276,7 +276,9 @@ def is_counted(capture: CatalogEntry) -> bool:
     A server that nobody spoke to does not make a recording the newest.
     """
     return (
-        has_message(capture) or has_failed(capture) or (capture.is_proxied and _has_request(capture.path, capture.size_bytes))
+        has_message(capture)
+        or has_failed(capture)
+        or (capture.is_proxied and _has(capture.path, capture.size_bytes, _is_request))
     )
 
 
@@ -285,39 +287,36 @@ def has_failed(capture: CatalogEntry) -> bool:
     end = capture.end
     if end is None or end.messages or end.why.startswith("SIG") or capture.size_bytes > FAILED_BYTES:
         return False
-    return _has_failed(capture.path, capture.size_bytes)
+    return _has(capture.path, capture.size_bytes, _is_failure)
 
 
 @lru_cache(maxsize=1024)
-def _has_failed(path: str, _size_bytes: int) -> bool:
+def _has(path: str, _size_bytes: int, is_meant: Callable[[Record], bool]) -> bool:
+    """Return whether a capture of this size has such a record."""
     try:
-        return any(isinstance(record, Exit) and bool(record.error or record.code) for record in read(path))
+        return any(map(is_meant, read(path)))
     except (OSError, CaptureError):
         return False
 
 
-@lru_cache(maxsize=1024)
-def _has_request(path: str, _size_bytes: int) -> bool:
-    try:
-        return any(isinstance(record, Open) and record.transaction for record in read(path))
-    except (OSError, CaptureError):
-        return False
+def _is_failure(record: Record) -> bool:
+    return isinstance(record, Exit) and bool(record.error or record.code)
+
+
+def _is_request(record: Record) -> bool:
+    return isinstance(record, Open) and record.transaction > 0
 
 
 def has_message(capture: CatalogEntry) -> bool:
     """Return whether a capture has a message."""
     if capture.end:
         return capture.end.messages > 0
-    silent = set()
+    from ..file.counts import counted
+
     try:
-        for record in read(capture.path):
-            if isinstance(record, Open) and record.name == "stderr":
-                silent.add(record.stream)
-            if isinstance(record, Frame) and record.stream not in silent:
-                return True
+        return any(counted(capture.path, most_bytes).messages for most_bytes in (CHUNK_BYTES, COUNTED_BYTES))
     except (OSError, CaptureError):
-        pass
-    return False
+        return False
 
 
 def _header(path: str, first: bytes) -> tuple[Header | None, str]:

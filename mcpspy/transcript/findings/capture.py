@@ -6,7 +6,7 @@ from typing import Final
 from ..absent_facts import imported_facts
 from .facts import CaptureFacts
 from .hits import hit_on_record
-from .rule import Hit, Severity, capture_rule
+from .rule import Hit, HitDetails, Severity, capture_rule
 
 CAPTURE_INCOMPLETE: Final = capture_rule(
     name="capture-incomplete",
@@ -56,9 +56,12 @@ RECORDING_GAP: Final = capture_rule(
     "Leave a capture alone while it is recorded.",
 )
 
-_FILE: Final = "The file, or the program that wrote it."
-_REPAIRED: Final = "The file: these records were recorded, and damaged or cut out later."
 _RECORD: Final = "Record the session with mcpspy, if you need these messages."
+_IMPORTED: Final[HitDetails] = {"blame": "The file, or the program that wrote it.", "advice": _RECORD}
+_HARMED: Final[HitDetails] = {
+    "blame": "The file: these records were recorded, and damaged or cut out later.",
+    "advice": "Leave a capture alone while it is recorded, and keep a copy that nothing else writes to.",
+}
 
 RULES: Final = (CAPTURE_INCOMPLETE, CAPTURE_DAMAGED, CAPTURE_EDITED, RECORDING_GAP)
 
@@ -66,16 +69,15 @@ RULES: Final = (CAPTURE_INCOMPLETE, CAPTURE_DAMAGED, CAPTURE_EDITED, RECORDING_G
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find what the capture lacks."""
     for at_ns, gap in facts.gaps:
+        culprit, details = "disk", HitDetails()
+        what = f"{gap.frames:,} frames with {gap.bytes:,} bytes passed unrecorded: {gap.why}."
         if imported_facts(facts.capture.header):
             what = f"Not everything could be read from the imported file: {gap.why}."
-            yield hit_on_record(RECORDING_GAP, facts, at_ns, gap.number, what, "file", blame=_FILE, advice=_RECORD)
-            continue
-        if gap.why.startswith("repaired"):
-            what = f"{gap.frames:,} records were lost from the capture before it was repaired: {gap.why.partition(': ')[2]}."
-            yield hit_on_record(RECORDING_GAP, facts, at_ns, gap.number, what, "file", blame=_REPAIRED, advice=_RECORD)
-            continue
-        what = f"{gap.frames:,} frames with {gap.bytes:,} bytes passed unrecorded: {gap.why}."
-        yield hit_on_record(RECORDING_GAP, facts, at_ns, gap.number, what, "disk")
+            culprit, details = "file", _IMPORTED
+        elif gap.was_recorded:
+            what = f"{gap.frames:,} records were lost from the capture: {gap.why}."
+            culprit, details = "file", _HARMED
+        yield hit_on_record(RECORDING_GAP, facts, at_ns, gap.number, what, culprit, **details)
     for at_ns, damage in facts.damages:
         rule = CAPTURE_EDITED if damage.reason == "edited" else CAPTURE_DAMAGED
         what = f"Line {damage.line} of the capture: {damage.text}."

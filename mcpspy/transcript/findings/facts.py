@@ -237,7 +237,8 @@ class CaptureFacts(msgspec.Struct, eq=False):
             if response is not None:
                 self.sample.append((row.row, response))
         if response is None:
-            if row.over and row.outcome in (Outcome.UNANSWERED, Outcome.PROBE):
+            is_second = self.first_hole_ns is not None and "id-in-use" in request.flaws  # the first one's answer may be missing
+            if row.over and not is_second and row.outcome in (Outcome.UNANSWERED, Outcome.PROBE):
                 self.unanswered.append(row)
             elif self.capture.now_ns is not None and row.outcome is Outcome.PENDING:
                 self.waiting.append(row)
@@ -362,7 +363,7 @@ class CaptureFacts(msgspec.Struct, eq=False):
                 self._hole(at_ns - 1)  # it has the time of the record after it, which is sound
             case Damage() as record:
                 self.damages.append((at_ns, record))
-                if record.reason != "edited":
+                if record.reason != "edited" and not record.is_repeated:
                     self._hole(at_ns)
 
     def row_of(self, transaction: Transaction) -> int | None:

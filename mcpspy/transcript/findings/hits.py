@@ -30,3 +30,10 @@ def hit_on_stream(
         rule, at_ns=stream.at_ns if at_ns is None else at_ns, capture=transaction.capture, number=stream.opened.number,
         row=facts.row_of(transaction), what=what, culprit=culprit, **details,
     )  # fmt: skip
+
+
+def hit_on_transaction(
+    rule: Rule, facts: CaptureFacts, transaction: Transaction, what: str, culprit: str, **details: Unpack[HitDetails]
+) -> Hit:
+    """Make a finding about a transaction, at its response if there is one."""
+    return hit_on_stream(rule, facts, transaction, transaction.streams[-1], what, culprit, **details)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from ..absent_facts import Proof, unchecked_facts
+from ..absent_facts import BEFORE, Proof, imported_facts, unchecked_facts
 from ..hops import hop_name, hop_pairs, stream_pairs
+from ..mcp.methods import DISCOVER
 from ..model import CREDENTIALS
 from .facts import EARLY_FACTS, PackedFacts, TranscriptFacts, capture_facts
 from .finders import (
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from ..offers.baseline import Baseline
     from ..packing.rows import PackedRows
     from ..watching import OfRows
-    from .facts import FindsCredentials
+    from .facts import CaptureFacts, FindsCredentials
     from .rule import Finding, Hit, Unchecked
 
 _ALL_CAPTURES = -1
@@ -43,6 +44,16 @@ _KNOWN_HITS: Final = "_known_hits"
 
 MAX_HITS: Final = 10_000
 """The hits of a transcript with more are not kept."""
+
+_FOLLOWING: Final = frozenset({
+    "ambiguous-stream", "duplicate-response", "event-id-again", "id-in-use", "id-reused", "method-not-in-revision",
+    "misdelivered-answer", "missing-initialize", "progress-not-increasing", "resent-call", "second-initialize",
+    "token-in-use",
+})  # fmt: skip
+"""Rules that compare a message with those before it, some of which may be missing in a damaged capture."""
+
+_FOLLOWED: Final = frozenset({"insufficient-scope", "pages-unread", "refused-handshake", "session-unknown"})
+"""Rules about what did not come after a message, or not in time."""
 
 LEFT_REASON: Final = "only mcpspy check runs them"
 GROWN_REASON: Final = "the capture grew since its index was written, and only mcpspy check runs them"
@@ -206,7 +217,7 @@ def _hits(facts: TranscriptFacts, is_asked: Callable[[str], bool]) -> Iterator[t
             if concerns(name, capture):
                 hits = finder(name).find(capture)
                 for hit in hits if capture.capture.index in decided else signs.doubted(hits):
-                    if proof.holds(hit.finding):
+                    if proof.holds(hit.finding) and not _may_be_missing(hit.finding, capture):
                         yield hit.finding.capture, hit
         reached_limits(facts.transcript).update(capture.limits)
     of_several = HOP_FINDERS if facts.transcript.hops else ()
@@ -218,6 +229,17 @@ def _hits(facts: TranscriptFacts, is_asked: Callable[[str], bool]) -> Iterator[t
     if facts.transcript.model_calls:
         for hit in _model_hits(facts, [name for name in MODEL_FINDERS if is_asked(name)]):
             yield _ALL_CAPTURES, hit
+
+
+def _may_be_missing(finding: Finding, facts: CaptureFacts) -> bool:
+    """Return whether a tap's capture may lack what would refute a finding: at its beginning, or where it is damaged."""
+    has_begun = facts.starts_ns or facts.initializes or facts.capture.transactions or facts.has_request(DISCOVER)
+    if finding.rule in BEFORE and not has_begun and not imported_facts(facts.capture.header):
+        return True
+    if facts.first_hole_ns is None or facts.last_hole_ns is None:
+        return False
+    follows = finding.at_ns >= facts.first_hole_ns and finding.rule in _FOLLOWING
+    return follows or (finding.at_ns <= facts.last_hole_ns and finding.rule in _FOLLOWED)
 
 
 def _model_hits(facts: TranscriptFacts, names: list[str]) -> Iterator[Hit]:

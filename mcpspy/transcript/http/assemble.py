@@ -183,7 +183,7 @@ class TransactionAssembler:
         stream.close = record
         stream.closed_ns = record.at_ns + self._capture_info.shift_ns
         rows = [] if open_stream.decoder is None else self._units(open_stream, open_stream.decoder.close())
-        if open_stream.broken is not None and record.how != "eof":
+        if open_stream.broken is not None and record.how != "eof" and open_stream.broken.message.raw:
             open_stream.broken.message.reason = "cut short"
             rows.append(open_stream.broken)
         transaction = opened.transaction
@@ -305,8 +305,8 @@ class TransactionAssembler:
             transaction = opened.transaction
             if self._transactions.get(transaction.number) is opened:
                 del self._transactions[transaction.number]
-            for stream in (transaction.request, *transaction.interim, transaction.response):
-                if stream is not None and (known := self._streams.get(stream.opened.stream)) and known.opened is opened:
+            for stream in transaction.streams:
+                if (known := self._streams.get(stream.opened.stream)) and known.opened is opened:
                     del self._streams[stream.opened.stream]
         return [row for opened in superseded for row in opened.rows]
 

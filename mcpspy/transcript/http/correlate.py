@@ -31,7 +31,7 @@ from ..known_exchanges import Keep
 from ..mcp.fields import client_name
 from ..mcp.methods import INITIALIZE, PROGRESS
 from ..mcp.revisions import Era
-from ..message import Kind, Message
+from ..message import UNREAD, Kind, Message
 from ..model import CaptureInfo, Row
 from ..outcome import HTTP_ERRORS, HTTP_REDIRECTS
 from .head import SESSION, Head
@@ -144,6 +144,10 @@ class HttpCorrelator:
                 self._learn(opened, message)
         else:
             transaction.response_messages += 1
+            if message.unkept_bytes:
+                for exchange in opened.waiting:
+                    exchange.request.flaws = (*exchange.request.flaws, UNREAD)
+                transaction.scope.unread |= transaction.scope.kind is ScopeKind.STREAM
             failed = self._failed_requests(opened, message)
             if failed:
                 for exchange in failed:

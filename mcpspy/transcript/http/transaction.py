@@ -199,6 +199,11 @@ class Transaction(msgspec.Struct, eq=False, gc=False):
         return self.response is not None and self.response.head.media_type == EVENT_STREAM
 
     @property
+    def streams(self) -> list[Stream]:
+        """Its streams so far: the request, and the responses in their order."""
+        return [stream for stream in (self.request, *self.interim, self.response) if stream is not None]
+
+    @property
     def user_agent(self) -> str:
         """The program that its client named in `User-Agent`; empty if it named none."""
         return "" if self.request is None else self.request.head.get("user-agent")

@@ -451,9 +451,8 @@ def _stops(transaction: Transaction | None) -> bool:
 
 def _last_number(transaction: Transaction) -> int:
     """Return the number of the last known record of a transaction: a head, a close or a note."""
-    streams = [stream for stream in (transaction.request, *transaction.interim, transaction.response) if stream is not None]
-    numbers = [stream.opened.number for stream in streams]
-    numbers += [stream.close.number for stream in streams if stream.close is not None]
+    numbers = [stream.opened.number for stream in transaction.streams]
+    numbers += [stream.close.number for stream in transaction.streams if stream.close is not None]
     return max([*numbers, *(note.number for note in transaction.notes)], default=0)
 
 

@@ -33,11 +33,9 @@ class OngoingTransaction:
         return list(self._rows)
 
     @property
-    def streams(self) -> Iterator[Stream]:
+    def streams(self) -> list[Stream]:
         """The streams that exist so far, in their order."""
-        transaction = self.transaction
-        streams = (transaction.request, *transaction.interim, transaction.response)
-        yield from (stream for stream in streams if stream is not None)
+        return self.transaction.streams
 
     @property
     def over(self) -> bool:

@@ -288,7 +288,9 @@ def event_phrase(record: Record, capture: CaptureInfo) -> Phrase | None:
             return Phrase("gap", "bad", one_line(record.why))
         case Gap():
             lost = f"{counted(record.frames, 'frame')}, {size(record.bytes)}"
-            return Phrase("gap", "bad", f"{lost} passed but not recorded: {one_line(record.why)}")
+            return Phrase(
+                "gap", "bad", f"{lost} {'lost' if record.was_recorded else 'passed but not recorded'}: {one_line(record.why)}"
+            )
         case Damage():
             return Phrase("damage", "bad", f"line {record.line} of the capture: {one_line(record.text)}")
         case Intercept():

@@ -79,13 +79,12 @@ class TransactionEntries:
         transaction = self.transaction
         redelivered = set(transaction.redelivered)
         new: list[WireEntry] = []
-        for stream in (transaction.request, *transaction.interim, transaction.response):
-            if stream is not None:
-                number = stream.opened.stream
-                entries = self._streams.get(number)
-                if entries is None:
-                    entries = self._streams[number] = _StreamEntries(stream, self._capture, self._layout)
-                new += entries.feed(redelivered)
+        for stream in transaction.streams:
+            number = stream.opened.stream
+            entries = self._streams.get(number)
+            if entries is None:
+                entries = self._streams[number] = _StreamEntries(stream, self._capture, self._layout)
+            new += entries.feed(redelivered)
         for note in transaction.notes[self._notes :]:
             text = one_line(f"{note.topic}: {note.text}")
             style = "warn" if note.topic == "left" else "dim"

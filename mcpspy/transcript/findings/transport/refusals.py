@@ -7,7 +7,7 @@ Source: RFC 9110, section 15; MCP specification, basic/transports and basic/auth
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Final, Unpack
+from typing import Final
 
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
@@ -16,7 +16,7 @@ from ...http.transaction import ScopeKind, Stream, Transaction, unusual
 from ...mcp.methods import OPENINGS
 from ...model import HTTP_ERRORS, HTTP_FAILURES, Exchange, Kind, Outcome
 from ..facts import CaptureFacts
-from ..hits import hit_on_stream
+from ..hits import hit_on_transaction
 from ..rule import CLEAN_POST, CONFIGURATION, Hit, HitDetails, Rule, Severity, transport_rule
 from ..words import call_name, quoted, seconds
 from .placeholders import credential, unfilled_field
@@ -254,7 +254,9 @@ def _not_acceptable(facts: CaptureFacts, transaction: Transaction) -> Hit:
     what = f"{_answered(facts, transaction)}, though the request accepts text/event-stream."
     blame = "The server: the Accept field of the request names what a stream of events is."
     advice = "Answer GET with a stream of events, or with 405 if there is none; look at how the Accept field is compared."
-    return _hit(HTTP_ERROR, facts, transaction, what, SERVER, blame=blame, advice=advice, severity=Severity.WARNING)
+    return hit_on_transaction(
+        HTTP_ERROR, facts, transaction, what, SERVER, blame=blame, advice=advice, severity=Severity.WARNING
+    )
 
 
 def _is_known_method(exchange: Exchange | None) -> bool:
@@ -269,7 +271,7 @@ def _http_error(facts: CaptureFacts, transaction: Transaction) -> Hit:
     if not transaction.request_messages or transaction.number not in facts.first_exchanges:
         details["severity"] = Severity.WARNING
     what = f"{_answered(facts, transaction)}{circumstance(transaction)}."
-    return _hit(HTTP_ERROR, facts, transaction, what, fault.culprit, **details)
+    return hit_on_transaction(HTTP_ERROR, facts, transaction, what, fault.culprit, **details)
 
 
 def _host(facts: CaptureFacts, transaction: Transaction) -> Hit:
@@ -311,7 +313,7 @@ def _wrong_place(
     else:
         advice = "The path exists and takes no POST: try /mcp, or the transport sse (HTTP+SSE) with this path."
     what = f"{_answered(facts, transaction)}, and nothing was served at {path}."
-    return _hit(WRONG_ENDPOINT, facts, transaction, what, culprit, group=path, blame=blame, advice=advice)
+    return hit_on_transaction(WRONG_ENDPOINT, facts, transaction, what, culprit, group=path, blame=blame, advice=advice)
 
 
 def _names_no_session(requests: _ServedPaths, transaction: Transaction) -> bool:
@@ -337,7 +339,7 @@ def _announced(facts: CaptureFacts, transaction: Transaction) -> Hit:
         waited = seconds(transaction.at_ns - ended.ended_ns)
         blame = "The client: an endpoint ends with its stream, and it has to open another."
         advice = "Open the stream again after it ends, and POST to the endpoint that it announces then."
-        return _hit(
+        return hit_on_transaction(
             WRONG_ENDPOINT, facts, transaction, f"{what}; the stream had ended {waited} before.", CLIENT, group="ended",
             blame=blame, advice=advice,
         )  # fmt: skip
@@ -349,12 +351,16 @@ def _announced(facts: CaptureFacts, transaction: Transaction) -> Hit:
             "the server announces its endpoint without it."
         )
         advice = f"Set the server's root path (base URL) to {prefix}, or let the gateway pass the path on unchanged."
-        return _hit(WRONG_ENDPOINT, facts, transaction, what, CONFIGURATION, group="prefix", blame=blame, advice=advice)
+        return hit_on_transaction(
+            WRONG_ENDPOINT, facts, transaction, what, CONFIGURATION, group="prefix", blame=blame, advice=advice
+        )
     blame = "The server: it announced this endpoint itself, and the stream is open."
     advice = (
         "Check the path under which the server is mounted; with several processes, GET and POST have to reach the same one."
     )
-    return _hit(WRONG_ENDPOINT, facts, transaction, f"{what}.", SERVER, group="announced", blame=blame, advice=advice)
+    return hit_on_transaction(
+        WRONG_ENDPOINT, facts, transaction, f"{what}.", SERVER, group="announced", blame=blame, advice=advice
+    )
 
 
 def _prefix_of(facts: CaptureFacts, transaction: Transaction) -> str:
@@ -409,7 +415,7 @@ def _without_login(facts: CaptureFacts, requests: _ServedPaths, transaction: Tra
     else:
         blame = "The client: it did not log in, or it was given no token."
         advice = "Log in with the client, or put a token into its configuration."
-    return _hit(
+    return hit_on_transaction(
         HTTP_ERROR, facts, transaction, what, culprit, group=_path(transaction), blame=blame, advice=advice,
         severity=Severity.NOTE if looked else Severity.WARNING,
     )  # fmt: skip
@@ -454,7 +460,7 @@ def _early_retries(facts: CaptureFacts, refused: list[Transaction]) -> Iterator[
             waited = f"{seconds(then.at_ns - began_ns)} instead of {seconds(wait_ns)}"
             what = f"{_answered(facts, transaction)}, and repeated after {waited}."
             hasty.add(_repeat_key(facts, transaction))
-            yield _hit(EARLY_RETRY, facts, transaction, what, CLIENT, group=_path(transaction))
+            yield hit_on_transaction(EARLY_RETRY, facts, transaction, what, CLIENT, group=_path(transaction))
         elif then is None and not transaction.response_messages and _repeat_key(facts, transaction) not in hasty:
             yield _http_error(facts, transaction)
 
@@ -490,12 +496,6 @@ def _blamed(
     rule: Rule, facts: CaptureFacts, transaction: Transaction, what: str, fault: tuple[str, str, str], group: str = ""
 ) -> Hit:
     culprit, blame, advice = fault
-    return _hit(rule, facts, transaction, what, culprit, blame=blame, advice=advice, group=group or _path(transaction))
-
-
-def _hit(
-    rule: Rule, facts: CaptureFacts, transaction: Transaction, what: str, culprit: str, **details: Unpack[HitDetails]
-) -> Hit:
-    stream = transaction.response or transaction.request
-    assert stream is not None
-    return hit_on_stream(rule, facts, transaction, stream, what, culprit, **details)
+    return hit_on_transaction(
+        rule, facts, transaction, what, culprit, blame=blame, advice=advice, group=group or _path(transaction)
+    )

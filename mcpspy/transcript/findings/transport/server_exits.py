@@ -391,6 +391,9 @@ def _may_be_lost(facts: CaptureFacts, exchange: Exchange) -> bool:
 def _died(facts: CaptureFacts, exit_ns: int) -> bool:
     """Return whether the server ended by itself while the client was connected."""
     gone_ns = exit_ns if facts.gone_ns is None else facts.gone_ns
+    hole_ns = facts.last_hole_ns  # the client may have left in it, unless it asked for something later
+    if hole_ns is not None and not any(row.sender == CLIENT and row.at_ns > hole_ns for row in facts.exchanges):
+        return False
     return exit_ns - gone_ns < EXIT_NS and (facts.left_ns is None or gone_ns < facts.left_ns)
 
 

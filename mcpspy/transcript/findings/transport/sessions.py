@@ -5,7 +5,7 @@ Source: MCP specification, basic/transports of 2025-03-26 to 2025-11-25; 2026-07
 
 import re
 from collections.abc import Iterator
-from typing import Final, Unpack
+from typing import Final
 
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
@@ -18,8 +18,8 @@ from ...message import Kind
 from ...model import Exchange, UnpairedMessage
 from ..facts import CaptureFacts
 from ..gateway_signs import gateway_field
-from ..hits import hit_on_stream
-from ..rule import Hit, HitDetails, Rule, Severity, protocol_rule, transport_rule
+from ..hits import hit_on_transaction
+from ..rule import Hit, Severity, protocol_rule, transport_rule
 from ..words import quoted, seconds
 from .browsers import hides_session
 from .server_exits import PATIENCE_NS
@@ -154,7 +154,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
                 continue
             name = _sent_name(facts, transaction) if exchange is None else exchange.method
             what = f"{name} came without {SESSION.title()} and was refused, after the server had given out a session."
-            yield _hit(SESSION_MISSING, facts, transaction, what, CLIENT, group="left out")
+            yield hit_on_transaction(SESSION_MISSING, facts, transaction, what, CLIENT, group="left out")
             continue
         if not session:
             yield from _modern_session(facts, transaction)
@@ -200,13 +200,13 @@ def _split(
     for session, unknown, known in split:
         after = seconds(known.at_ns - unknown.at_ns)
         what = f"The session {_shown(session)} was answered with 404, and served again {after} later."
-        yield _hit(SPLIT_SESSION, facts, unknown, what, GATEWAY, group="split")
+        yield hit_on_transaction(SPLIT_SESSION, facts, unknown, what, GATEWAY, group="split")
     lost = _lost_at_once(facts, refused)
     if len(lost) > 1 and not split:
         what = (
             f"{len(lost)} sessions were answered with 404 less than {seconds(_FRESH_NS)} after the server had given them out."
         )
-        yield _hit(SPLIT_SESSION, facts, lost[0], what, GATEWAY, group="fresh")
+        yield hit_on_transaction(SPLIT_SESSION, facts, lost[0], what, GATEWAY, group="fresh")
 
 
 def refuses_session(transaction: Transaction) -> bool:
@@ -218,7 +218,7 @@ def _vague(facts: CaptureFacts, session: str, transaction: Transaction) -> Hit:
     what = f"The server refused its own session {_shown(session)} with 400, not 404: {quoted(transaction.refusal)}."
     blame = "The server: only 404 tells a client that a session is gone, and that it has to begin another."
     advice = "Answer requests of an unknown session with 404 Not Found; until then, restart the client after the server."
-    return _hit(SESSION_UNKNOWN, facts, transaction, what, SERVER, blame=blame, advice=advice)
+    return hit_on_transaction(SESSION_UNKNOWN, facts, transaction, what, SERVER, blame=blame, advice=advice)
 
 
 def _lost_at_once(facts: CaptureFacts, refused: dict[str, list[Transaction]]) -> list[Transaction]:
@@ -253,8 +253,10 @@ def _unknown_session(facts: CaptureFacts, session: str, refused: list[Transactio
         times = f" {len(refused)} times" if again else ""
         what = f"The session {_shown(session)} was answered with 404{times}; the server had given out two sessions in one response."
         blame = "The server, or a proxy on its side: it gave out two sessions at once, and clients send both in one field."
-        return _hit(SESSION_UNKNOWN, facts, refused[0], what, SERVER, severity=severity, blame=blame, advice=_ONE_SESSION)
-    return _hit(SESSION_UNKNOWN, facts, refused[0], what, CLIENT, severity=severity)
+        return hit_on_transaction(
+            SESSION_UNKNOWN, facts, refused[0], what, SERVER, severity=severity, blame=blame, advice=_ONE_SESSION
+        )
+    return hit_on_transaction(SESSION_UNKNOWN, facts, refused[0], what, CLIENT, severity=severity)
 
 
 _ONE_SESSION: Final = "Set Mcp-Session-Id once in the response to initialize; look for a layer that adds a field of its own."
@@ -292,7 +294,7 @@ def _lost_session(facts: CaptureFacts, transaction: Transaction, exchange: Excha
     what = f"{name} was refused because it names no session, but no response gave one to the client."
     if opening is None:
         blame = "The client: it sent no initialize before this request."
-        return _hit(
+        return hit_on_transaction(
             SESSION_MISSING, facts, transaction, what, CLIENT, blame=blame, advice=SESSION_MISSING.advice, group="no initialize"
         )
     field = gateway_field(None if opening.transaction is None else opening.transaction.response)
@@ -313,7 +315,7 @@ def _lost_session(facts: CaptureFacts, transaction: Transaction, exchange: Excha
     if all(other.at_ns <= transaction.at_ns for other in reversed(facts.capture.transactions.values())):
         what += " The client sent nothing after it."
     advice = "Compare the head of the response to initialize on both sides of each proxy, and let Mcp-Session-Id pass."
-    return _hit(SESSION_MISSING, facts, transaction, what, culprit, blame=blame, advice=advice, group="not given")
+    return hit_on_transaction(SESSION_MISSING, facts, transaction, what, culprit, blame=blame, advice=advice, group="not given")
 
 
 def _sent_name(facts: CaptureFacts, transaction: Transaction) -> str:
@@ -415,11 +417,11 @@ def _modern_session(facts: CaptureFacts, transaction: Transaction) -> Iterator[H
     if exchange.era is Era.MODERN:
         if names_session and revision(exchange.request.raw) is not None:
             what = f"{exchange.method}, under {exchange.revision}, names a session."
-            yield _hit(MODERN_SESSION, facts, transaction, what, CLIENT, group="client")
+            yield hit_on_transaction(MODERN_SESSION, facts, transaction, what, CLIENT, group="client")
         speaks_it = exchange.response is not None and exchange.response.kind is Kind.RESULT
         if speaks_it and response is not None and not response.injected and _SESSION_FIELD in response.raw_head.lower():
             what = f"The response to {exchange.method}, under {exchange.revision}, names a session."
-            yield _hit(MODERN_SESSION, facts, transaction, what, SERVER, group="one")
+            yield hit_on_transaction(MODERN_SESSION, facts, transaction, what, SERVER, group="one")
 
 
 def _second_stream(facts: CaptureFacts, transaction: Transaction, first: Transaction | None) -> Iterator[Hit]:
@@ -427,15 +429,7 @@ def _second_stream(facts: CaptureFacts, transaction: Transaction, first: Transac
         return
     if first.ended_ns is None or first.ended_ns > transaction.at_ns:
         what = f"A second GET {transaction.target} in the session was refused with 409: the first stream was open."
-        yield _hit(SECOND_STREAM, facts, transaction, what, CLIENT, group=transaction.scope.session)
-
-
-def _hit(
-    rule: Rule, facts: CaptureFacts, transaction: Transaction, what: str, culprit: str, **details: Unpack[HitDetails]
-) -> Hit:
-    stream = transaction.response or transaction.request
-    assert stream is not None
-    return hit_on_stream(rule, facts, transaction, stream, what, culprit, **details)
+        yield hit_on_transaction(SECOND_STREAM, facts, transaction, what, CLIENT, group=transaction.scope.session)
 
 
 def _shown(session: str) -> str:
