@@ -215,7 +215,7 @@ class CollectorError(McpspyError):
         other = "name another with --endpoint"
         if self.state == "busy":
             wait = "" if self.retry_s is None else f" and asks to wait {self.retry_s:,.0f} s"
-            return f"is busy{answer}{wait}", "try again later: what it has taken is not sent again"
+            return f"is busy{answer}{wait}", "try again later"
         if self.trouble:
             return f"cannot be sent anything: {self.trouble}", "OTEL_EXPORTER_OTLP_CERTIFICATE names certificates to trust"
         if self.status is None and self.name.endswith(":4317"):

@@ -1,4 +1,4 @@
-"""Durations of operations and sessions, summed up as histograms since a moment. As JSON they are kept from one run to the next.
+"""Durations of operations and sessions, summed up as histograms since a moment.
 
 The sums only grow: a collector that gets them twice counts nothing twice, and one that missed some has them with the next.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Protocol
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from .span import Attributes
 
@@ -91,19 +91,3 @@ class DurationSums:
                 most_ns=duration_ns,
             )
         return series
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the sums as values of JSON."""
-        return {"since_ns": self.since_ns, "until_ns": self.until_ns, "series": [asdict(series) for series in self]}
-
-    @classmethod
-    def of_json(cls, data: dict[str, Any]) -> DurationSums:
-        """Read what `as_json` returned. Raises: KeyError, TypeError, ValueError: for anything else."""
-        sums = cls(int(data["since_ns"]))
-        sums.until_ns = int(data["until_ns"])
-        for item in data["series"]:
-            series = DurationSeries(**item)
-            if len(series.counts) != len(BUCKETS_S) + 1:
-                raise ValueError("other buckets")
-            sums._series[series.metric, repr(series.attributes)] = series
-        return sums

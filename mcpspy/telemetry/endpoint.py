@@ -28,7 +28,7 @@ class BadEndpointError(ValueError):
 
 
 class CollectorEndpoint(NamedTuple):
-    """A collector: the name by which what it has taken is remembered, and its URLs. All may have a login and a query."""
+    """A collector: the name under which a follower keeps its position, and its URLs. All may have a login and a query."""
 
     name: str
     traces: str

@@ -57,7 +57,6 @@ class ModelSpans:
             began_ns=began_ns + run.began_ns,
             ended_ns=began_ns + max(run.began_ns, run.ended_ns),
             attributes={"gen_ai.operation.name": "invoke_agent"},
-            capture_id=_capture_id(info),
             is_operation=False,
         )
 
@@ -93,7 +92,6 @@ class ModelSpans:
             ended_ns=began_ns + call.at_ns + max(0, call.duration_ns or 0),
             attributes=attributes,
             error=error,
-            capture_id=_capture_id(info),
             is_operation=False,
         )
 

@@ -80,7 +80,6 @@ class OperationSpans:
             error=error,
             links=_links(row),
             events=[_event(finding, began_ns) for finding in self._findings.get(row.row, ())],
-            capture_id=capture_id,
         )
 
     def _payloads(self, row: Exchange, payload: Callable[[bytes], str]) -> Attributes:

@@ -50,9 +50,12 @@ def _named(resource: Resource) -> Resource:
 
 
 class Collector:
-    """A collector to which spans are sent. Variables of OpenTelemetry have the header fields, the timeout and the certificates."""
+    """A collector to which spans are sent. Variables of OpenTelemetry have the header fields, the timeout and the certificates.
 
-    def __init__(self, endpoint: CollectorEndpoint, version: str, environment: Mapping[str, str]) -> None:
+    `instance` tells the sums that are sent from those of other senders.
+    """
+
+    def __init__(self, endpoint: CollectorEndpoint, version: str, instance: str, environment: Mapping[str, str]) -> None:
         log = logging.getLogger("opentelemetry")
         log.propagate = False  # its errors are reported by those who send
         log.addHandler(complaints := _Complaints())
@@ -61,6 +64,7 @@ class Collector:
         self._metrics = OTLPMetricExporter(endpoint=endpoint.metrics, session=metrics)
         self._of_spans, self._of_metrics = LastAnswer(traces, of_spans), LastAnswer(metrics, of_metrics)
         self._resource = _named(Resource.create())
+        self._instance = Resource({_INSTANCE: instance}).merge(self._resource)
         self._scope = InstrumentationScope("mcpspy", version)
         self.complaints = complaints.taken()
         """Settings that OpenTelemetry's SDK does not understand, in its words."""
@@ -71,10 +75,10 @@ class Collector:
         result = self._traces.export([self._readable(span) for span in spans])
         return self._of_spans.after(succeeded=result is SpanExportResult.SUCCESS)
 
-    def send_durations(self, sums: DurationSums, instance: str) -> CollectorAnswer:
-        """Send all sums, and return what the collector says. `instance` tells them from those of other senders."""
+    def send_durations(self, sums: DurationSums) -> CollectorAnswer:
+        """Send all sums, and return what the collector says."""
         self._of_metrics.clear()
-        result = self._metrics.export(self._metrics_data(sums, instance))
+        result = self._metrics.export(self._metrics_data(sums))
         return self._of_metrics.after(succeeded=result is export.MetricExportResult.SUCCESS)
 
     def close(self) -> None:
@@ -98,7 +102,7 @@ class Collector:
             instrumentation_scope=self._scope,
         )
 
-    def _metrics_data(self, sums: DurationSums, instance: str) -> export.MetricsData:
+    def _metrics_data(self, sums: DurationSums) -> export.MetricsData:
         points: dict[str, list[export.HistogramDataPoint]] = {}
         for series in sums:
             points.setdefault(series.metric, []).append(_point(series, sums))
@@ -106,8 +110,7 @@ class Collector:
         for name, some in points.items():
             histogram = export.Histogram(some, export.AggregationTemporality.CUMULATIVE)
             metrics.append(export.Metric(name, f"The duration of an MCP {name.split('.')[2]}", "s", histogram))
-        resource = Resource({_INSTANCE: instance}).merge(self._resource)
-        return export.MetricsData([export.ResourceMetrics(resource, [export.ScopeMetrics(self._scope, metrics, "")], "")])
+        return export.MetricsData([export.ResourceMetrics(self._instance, [export.ScopeMetrics(self._scope, metrics, "")], "")])
 
 
 def _point(series: DurationSeries, sums: DurationSums) -> export.HistogramDataPoint:

@@ -17,14 +17,13 @@ from .span import Attributes, own_context
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionTime:
-    """The time that a session took which is over. Times are Unix time; `key` is its own, as a span's is."""
+    """The time that a session took which is over. Times are Unix time; `span_id` is the id that a span of it would have."""
 
     is_server: bool
     attributes: Attributes
     began_ns: int
     ended_ns: int
-    capture_id: str
-    key: str
+    span_id: int
 
 
 def session_times(transcript: Transcript, *, as_server: bool) -> Iterator[SessionTime]:
@@ -46,14 +45,12 @@ def session_times(transcript: Transcript, *, as_server: bool) -> Iterator[Sessio
         if revision is not None:
             attributes["mcp.protocol.version"] = revision
         wall_ns = info.header.wall_ns - info.shift_ns
-        context = own_context(info.header.capture_id, "session", session)
         yield SessionTime(
             is_server=as_server,
             attributes=attributes,
             began_ns=wall_ns + span[0],
             ended_ns=wall_ns + max(span),
-            capture_id=info.header.capture_id,
-            key=f"{context.span_id:016x}",
+            span_id=own_context(info.header.capture_id, "session", session).span_id,
         )
 
 

@@ -58,14 +58,8 @@ class TelemetrySpan:
     error: str | None = None
     links: list[TraceContext] = field(default_factory=list)
     events: list[SpanEvent] = field(default_factory=list)
-    capture_id: str
     is_operation: bool = True
     """True for an MCP operation, which the metrics count."""
-
-    @property
-    def key(self) -> str:
-        """The id of the span in hex digits."""
-        return f"{self.context.span_id:016x}"
 
 
 TextsMask: TypeAlias = Callable[[list[str | None]], list[str | None]]

@@ -33,9 +33,8 @@ def main(phoenix: str, folder: str, *captures: str) -> None:
     try:
         eventually(lambda: server.poll() is not None or answers(), "Phoenix", SCENE_S)
         *twice, last = captures
-        for options in ([], ["--again"]):
-            for words in twice:
-                send(*words.split(","), *options)
+        for words in (*twice, *twice):
+            send(*words.split(","))
         send(last)
         marker = eventually(lambda: [span for span in spans() if span["name"] == "last"], "the last span", SCENE_S)
         sys.stdout.write(json.dumps({"spans": spans(), "last": len(marker)}))

@@ -42,6 +42,7 @@ class Receiver:
         self.paths: list[str] = []
         self.headers: list[Message] = []
         self.resources: list[dict[str, Any]] = []
+        self.metric_resources: list[dict[str, Any]] = []
 
     def take(self, path: str, body: bytes) -> None:
         if urlsplit(path).path.endswith("traces"):
@@ -51,6 +52,7 @@ class Receiver:
             self.spans += [span for resource in traces.resource_spans for scope in resource.scope_spans for span in scope.spans]
         else:
             metrics = ExportMetricsServiceRequest.FromString(body)
+            self.metric_resources += [attributes(measured.resource) for measured in metrics.resource_metrics]
             self.metrics += [
                 metric for resource in metrics.resource_metrics for scope in resource.scope_metrics for metric in scope.metrics
             ]

@@ -6,9 +6,11 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from typing import Final
 
 from ...capture.store.catalog import CatalogEntry, Recording, entries, entry, recordings
+from ...capture.store.folder import home_folder
 from ...capture.store.recent import last_heard_ns
 from ...errors import CaptureError, CollectorError
 from .delivering import LOOK_S
@@ -20,13 +22,13 @@ SLACK_NS: Final = 60_000_000_000
 
 
 class FollowedUntil:
-    """The moment until which a collector has everything that was recorded, kept in the folder of what it has taken.
+    """The moment until which a collector has everything that was recorded, kept in a file for each collector.
 
-    It is a time, so that a store of any size costs one number. It may be too early: what was sent is known by its ids.
+    It is a time, so that a store of any size costs one number. It may be too early: what is sent again has the same ids.
     """
 
-    def __init__(self, folder: str) -> None:
-        self._path = os.path.join(folder, "followed.json")
+    def __init__(self, endpoint: str) -> None:
+        self._path = os.path.join(home_folder(), "otlp", sha256(endpoint.encode()).hexdigest()[:16], "followed.json")
 
     def read(self) -> int | None:
         """Return the moment as Unix time; None if the store was never followed."""
@@ -106,7 +108,7 @@ class StoreFollower:
             return False  # the capture went away
         except BrokenPipeError:
             raise
-        except OSError as error:  # what was sent cannot be noted: the disk is full
+        except OSError as error:  # it cannot be read
             self._notices.trouble(error)
             return False
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import uuid
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -23,7 +24,6 @@ from .extras import require
 from .following import FollowedUntil, StoreFollower, heard_ns, recordings_of
 from .notices import OtlpNotices
 from .sender import SpanSender
-from .sent import SentSpans
 
 if TYPE_CHECKING:
     from ...telemetry.endpoint import CollectorEndpoint
@@ -43,7 +43,6 @@ PACKAGES: Final = {
 @click.option("--as-server", is_flag=True, help="Report the server's spans and metrics; the default is the client's.")
 @click.option("--payloads", is_flag=True, help="Send arguments and results of tools too, which may be sensitive.")
 @click.option("--no-metrics", is_flag=True, help="Send spans only.")
-@click.option("--again", is_flag=True, help="Send spans that were sent before too. They have the same ids.")
 @click.option("--json", "as_json", is_flag=True, help="Print what happens as JSON, one object a line (docs/json.md).")
 @since_option
 def command(
@@ -54,14 +53,13 @@ def command(
     as_server: bool,
     payloads: bool,
     no_metrics: bool,
-    again: bool,
     as_json: bool,
     since: Since | None,
 ) -> None:
     """Send recorded calls as spans, and their durations as metrics, to an OpenTelemetry collector (docs/otlp.md).
 
-    WHAT is as in `mcpspy show`. A span that was sent is not sent again. --since leaves out captures into which nothing was recorded
-    since then, and sends the others whole. It needs
+    WHAT is as in `mcpspy show`. A call that is sent again has the same ids. --since leaves out captures into which nothing was
+    recorded since then, and sends the others whole. It needs
     pip install 'opentelemetry-sdk>=1.45' 'opentelemetry-exporter-otlp-proto-http>=1.45'.
 
     \b
@@ -70,18 +68,17 @@ def command(
       mcpspy otlp --since 1h -f
     """
     require("mcpspy otlp", *PACKAGES, packages=PACKAGES)
+    from ...telemetry.durations import DurationSums
     from ...telemetry.sending import Collector
-    from .counted import CountedDurations
 
     target = _endpoint(endpoint)
-    sent, notices = SentSpans(target.name), OtlpNotices(without_logins(target.name), as_json=as_json)
-    collector = Collector(target, __version__, os.environ)
+    notices = OtlpNotices(without_logins(target.name), as_json=as_json)
+    collector = Collector(target, __version__, str(uuid.uuid4()), os.environ)
     for complaint in collector.complaints:
         say(f"mcpspy: OpenTelemetry reports: {safe_text(complaint)}")
     sender = SpanSender(
         collector,
-        sent,
-        None if no_metrics else CountedDurations(sent),
+        None if no_metrics else DurationSums(time.time_ns()),
         Delivery(notices, is_endless=follow),
         notices,
         as_server=as_server,
@@ -89,9 +86,9 @@ def command(
     )
     try:
         if follow:
-            _follow(sender, notices, FollowedUntil(sent.folder), what, since, again=again)
+            _follow(sender, notices, FollowedUntil(target.name), what, since)
         else:
-            _send(sender, notices, what, since, _paths(what, since, follow=False), again=again)
+            _send(sender, notices, what, since, _paths(what, since, follow=False))
             notices.done(sender.count)
     except CollectorError as error:
         notices.failed(error)
@@ -102,12 +99,10 @@ def command(
         raise SystemExit(CollectorError.exit_status)
 
 
-def _send(
-    sender: SpanSender, notices: OtlpNotices, what: tuple[str, ...], since: Since | None, paths: tuple[str, ...], *, again: bool
-) -> None:
+def _send(sender: SpanSender, notices: OtlpNotices, what: tuple[str, ...], since: Since | None, paths: tuple[str, ...]) -> None:
     """Send captures, those of the store recording by recording. Raises: CollectorError, CaptureError; OSError."""
     for together in [paths] if what or since is None else recordings_of(paths):
-        sender.send(together, again=again)
+        sender.send(together)
     say(f"mcpspy: {counted(sender.count, 'span')} sent to {notices.name}")
 
 
@@ -117,8 +112,6 @@ def _follow(
     until: FollowedUntil,
     what: tuple[str, ...],
     since: Since | None,
-    *,
-    again: bool,
 ) -> None:
     """Send what was named, or what the collector lacks since it was followed last, and then what is recorded, until the user ends it.
 
@@ -126,14 +119,14 @@ def _follow(
     """
     began_ns = time.time_ns()
     kept_ns = None if since is not None and not what else until.read()
-    if kept_ns is not None and not what and not again:
+    if kept_ns is not None and not what:
         say(f"mcpspy: goes on where it stopped, with what was recorded since {wall_time(kept_ns):%Y-%m-%d %H:%M:%S}")
     else:
         paths = _paths(what, since, follow=True)
         if kept_ns is None:
             until.write(_first_moment(what, since, paths, began_ns))
         if paths:
-            _send(sender, notices, what, since, paths, again=again)
+            _send(sender, notices, what, since, paths)
     StoreFollower(sender, notices, until, began_ns if kept_ns is None else kept_ns).run()
 
 

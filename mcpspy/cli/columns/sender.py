@@ -1,8 +1,9 @@
-"""The spans of captures that a collector does not have yet, and the durations of calls and sessions, sent to it."""
+"""The spans of captures, and the durations of calls and sessions, sent to a collector: each once in a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -11,15 +12,13 @@ from ...errors import CollectorError
 from ..transcripts import CaptureSelection, transcript_of
 from .delivering import TOO_LARGE, Delivery
 from .notices import OtlpNotices, Rejected
-from .sent import SentSpans, keys_by_capture
 
 if TYPE_CHECKING:
+    from ...telemetry.durations import DurationSums
     from ...telemetry.sending import Collector
     from ...telemetry.span import TelemetrySpan
     from ...transcript.model import Transcript
-    from .counted import CountedDurations, TimedItem
     from .masks import ShareMask
-    from .sent import SentItem
 
 BATCH_SPANS: Final = 512
 BATCH_LETTERS: Final = 2_000_000
@@ -27,13 +26,12 @@ BATCH_LETTERS: Final = 2_000_000
 
 
 class SpanSender:
-    """A sender of those spans of captures that were not sent before."""
+    """A sender of those spans of captures that it has not sent before. `durations` are the sums of what it sends."""
 
     def __init__(
         self,
         collector: Collector,
-        sent: SentSpans,
-        durations: CountedDurations | None,
+        durations: DurationSums | None,
         delivery: Delivery,
         notices: OtlpNotices,
         *,
@@ -41,12 +39,13 @@ class SpanSender:
         payloads: bool,
     ) -> None:
         self._collector = collector
-        self._sent = sent
+        self._sent: set[int] = set()  # the ids of spans, and of sessions that were counted
         self._delivery = delivery
         self._notices = notices
         self._as_server = as_server
         self._payloads = payloads
         self._durations = durations
+        self._sums_until_ns = 0 if durations is None else durations.until_ns  # those that the collector has
         self.count = 0
         """The spans that were sent so far."""
 
@@ -57,11 +56,11 @@ class SpanSender:
         """End the connections."""
         self._collector.close()
 
-    def send(self, paths: tuple[str, ...], *, again: bool = False) -> None:
+    def send(self, paths: tuple[str, ...]) -> None:
         """Send the new spans of captures that belong together. Raises: CollectorError, CaptureError; OSError."""
         rejected, before = Rejected(), self.count
         try:
-            self._send(paths, rejected, again=again)
+            self._send(paths, rejected)
         finally:
             spans = self.count - before
             if spans:
@@ -70,7 +69,7 @@ class SpanSender:
                 self._notices.rejected(rejected, spans)
                 self.rejected.join(rejected)
 
-    def _send(self, paths: tuple[str, ...], rejected: Rejected, *, again: bool) -> None:
+    def _send(self, paths: tuple[str, ...], rejected: Rejected) -> None:
         from ...telemetry.span import masked_spans
         from .masks import ShareMask
 
@@ -80,13 +79,11 @@ class SpanSender:
         selection = CaptureSelection(paths=paths)
         transcript, _ = transcript_of(selection, keeps_noise=False, packs_rows=True, watchers=mask.watchers)
         mask.learned(transcript)
-        known = set() if again else self._known(transcript)
-        spans = (span for span in self._spans(transcript, mask) if span.key not in known)
+        spans = (span for span in self._spans(transcript, mask) if span.context.span_id not in self._sent)
         for batch in (masked_spans(some, mask.texts) for some in _batches(spans)):
-            self._sent.make_folder()
             self._send_batch(batch, rejected)
         if self._durations is not None:
-            self._send_durations(transcript, known, self._durations, mask, rejected)
+            self._send_durations(transcript, self._durations, mask, rejected)
 
     def _send_batch(self, batch: list[TelemetrySpan], rejected: Rejected) -> None:
         """Send a batch, in halves if it is too large for the collector, or for a proxy before it."""
@@ -100,19 +97,10 @@ class SpanSender:
             self._send_batch(batch[half:], rejected)
             return
         rejected.add(answer, are_spans=True)
-        self._note("operation", batch, [span for span in batch if span.is_operation])
-        self.count += len(batch)
-
-    def _known(self, transcript: Transcript) -> set[str]:
-        """Return the keys of what was sent of these captures."""
-        return set().union(*(self._sent.of(info.header.capture_id) for info in transcript.captures if info.header is not None))
-
-    def _note(self, kind: str, items: Sequence[SentItem], timed: Sequence[TimedItem]) -> None:
-        """Note that items were sent, and count those that took time, each once."""
+        self._sent.update(span.context.span_id for span in batch)
         if self._durations is not None:
-            self._durations.count(kind, items, timed)
-        else:
-            self._sent.add(keys_by_capture(items))
+            self._durations.add("operation", (span for span in batch if span.is_operation), time.time_ns())
+        self.count += len(batch)
 
     def _spans(self, transcript: Transcript, mask: ShareMask) -> Iterable[TelemetrySpan]:
         from ...telemetry.model_spans import ModelSpans
@@ -123,10 +111,8 @@ class SpanSender:
         payload = mask.payload if self._payloads else None
         yield from OperationSpans(transcript, models.parents, as_server=self._as_server, payload=payload).spans()
 
-    def _send_durations(
-        self, transcript: Transcript, known: set[str], durations: CountedDurations, mask: ShareMask, rejected: Rejected
-    ) -> None:
-        """Count the sessions that are over, and send all sums that the collector may not have. Raises: CollectorError; OSError."""
+    def _send_durations(self, transcript: Transcript, durations: DurationSums, mask: ShareMask, rejected: Rejected) -> None:
+        """Count the sessions that are over, and send the sums if the collector does not have them. Raises: CollectorError."""
         from ...telemetry.sessions import session_times
         from ...telemetry.span import masked_attributes
 
@@ -134,15 +120,14 @@ class SpanSender:
         sessions = [
             replace(session, attributes=masked_attributes(session.attributes, mask.texts))
             for session in times
-            if session.key not in known
+            if session.span_id not in self._sent
         ]
-        if sessions:
-            self._note("session", sessions, sessions)
-        unsent = durations.unsent()
-        if unsent is not None:
-            send = partial(self._collector.send_durations, unsent.sums, unsent.instance)
+        self._sent.update(session.span_id for session in sessions)
+        durations.add("session", sessions, time.time_ns())
+        if durations.until_ns > self._sums_until_ns:
+            send = partial(self._collector.send_durations, durations)
             rejected.add(self._delivery.deliver(send, are_spans=False), are_spans=False)
-            durations.were_sent(unsent)
+            self._sums_until_ns = durations.until_ns
 
 
 def _batches(spans: Iterable[TelemetrySpan]) -> Iterator[list[TelemetrySpan]]:

@@ -1,9 +1,9 @@
 """`mcpspy otlp`, as a user calls it, against a receiver that decodes what was sent."""
 
 import json
-import os
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 from shutil import copy
@@ -16,7 +16,6 @@ from tests.cli.terminal import MCPSPY, on_pipe, run
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S, eventually
 from tests.telemetry.receiver import Receiver, attributes, receiving
-from tests.tiers import Tier
 
 CAPTURES = ROOT / "captures"
 EVERYTHING = str(CAPTURES / "everything.mcpspy")
@@ -37,31 +36,13 @@ def test_each_call_is_a_span() -> None:
     assert {span.kind for span in receiver.spans} == {3}  # CLIENT
 
 
-def test_what_was_sent_is_not_sent_again_and_has_the_same_ids_if_it_is() -> None:
+def test_a_call_that_is_sent_again_has_the_same_ids() -> None:
     with receiving() as receiver:
         sent(receiver, EVERYTHING)
         first = {(span.trace_id, span.span_id) for span in receiver.spans}
-        assert "0 spans sent" in sent(receiver, EVERYTHING)
-        sent(receiver, EVERYTHING, "--again")
+        sent(receiver, EVERYTHING)
     assert len(receiver.spans) == 2 * len(first)
     assert {(span.trace_id, span.span_id) for span in receiver.spans} == first
-
-
-def test_an_export_that_is_killed_is_finished_by_the_next(tier: Tier) -> None:
-    with receiving() as receiver:
-        sent(receiver, EVERYTHING)
-        wanted = {span.span_id for span in receiver.spans}
-    for attempt in range(tier(sample=2, more=8, full=40)):
-        with receiving() as receiver:
-            words = [*MCPSPY, "otlp", EVERYTHING, "--endpoint", receiver.url]
-            with subprocess.Popen(words, stderr=subprocess.DEVNULL) as process:
-                try:
-                    process.wait(0.3 + attempt * 0.1)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                process.wait(DEADLINE_S)
-            sent(receiver, EVERYTHING)
-        assert {span.span_id for span in receiver.spans} == wanted
 
 
 def test_durations_are_histograms_with_the_buckets_of_the_conventions() -> None:
@@ -85,7 +66,6 @@ def test_durations_are_histograms_with_the_buckets_of_the_conventions() -> None:
 def test_a_session_that_is_over_has_a_duration_once(name: str, transport: str, side: str) -> None:
     as_server = ["--as-server"] * (side == "server")
     with receiving() as receiver:
-        sent(receiver, str(CAPTURES / f"{name}.mcpspy"), *as_server)
         sent(receiver, str(CAPTURES / f"{name}.mcpspy"), *as_server)
     (metric,) = [metric for metric in receiver.metrics if metric.name == f"mcp.{side}.session.duration"]
     (point,) = metric.histogram.data_points
@@ -145,7 +125,7 @@ def test_arguments_are_sent_only_on_request() -> None:
     with receiving() as receiver:
         sent(receiver, EVERYTHING)
         assert not any("gen_ai.tool.call.arguments" in attributes(span) for span in receiver.spans)
-        sent(receiver, EVERYTHING, "--again", "--payloads")
+        sent(receiver, EVERYTHING, "--payloads")
     assert any("gen_ai.tool.call.arguments" in attributes(span) for span in receiver.spans)
 
 
@@ -185,40 +165,47 @@ def test_a_collector_without_metrics_is_named_with_the_option_for_it() -> None:
         done = run("otlp", EVERYTHING, "--endpoint", receiver.url)
         assert (done.returncode, "takes spans, but no metrics (HTTP status 405); add --no-metrics" in done.stderr) == (4, True)
         assert receiver.spans
-        assert "0 spans sent" in sent(receiver, EVERYTHING, "--no-metrics")
+        assert "0 spans" not in sent(receiver, EVERYTHING, "--no-metrics")
 
 
-def test_sums_that_a_collector_did_not_take_are_sent_later() -> None:
-    with receiving() as receiver:
-        receiver.has_no_metrics = True
-        run("otlp", EVERYTHING, "--endpoint", receiver.url)
-        receiver.has_no_metrics = False
-        assert "0 spans sent" in sent(receiver, EVERYTHING)
-        assert {metric.name for metric in receiver.metrics} == {"mcp.client.operation.duration", "mcp.client.session.duration"}
-        receiver.metrics.clear()
-        sent(receiver, EVERYTHING)
-        assert receiver.metrics == []
-
-
-def test_sums_grow_from_one_run_to_the_next_and_count_nothing_again() -> None:
+def test_each_run_has_sums_of_its_own_which_begin_with_it() -> None:
     with receiving() as receiver:
         sent(receiver, EVERYTHING)
-        sent(receiver, EVERYTHING, "--again")
-        sent(receiver, str(CAPTURES / "time.mcpspy"))
-    spans = len({span.span_id for span in receiver.spans})
+        sent(receiver, EVERYTHING)
+    metrics = [metric for metric in receiver.metrics if metric.name == "mcp.client.operation.duration"]
+    assert [sum(point.count for point in metric.histogram.data_points) for metric in metrics] == [len(receiver.spans) // 2] * 2
+    assert {metric.histogram.aggregation_temporality for metric in metrics} == {2}  # CUMULATIVE
+    assert len({point.start_time_unix_nano for metric in metrics for point in metric.histogram.data_points}) == 2
+    instances = {about["service.instance.id"] for about in receiver.metric_resources}
+    assert len(instances) == 2
+
+
+ANSWERING = """
+import sys
+for line in sys.stdin:
+    print(line.partition(',"method"')[0] + ',"result":{}}', flush=True)
+"""
+
+
+def test_a_call_that_a_follower_reads_again_is_sent_and_counted_once() -> None:
+    words = [*MCPSPY, "run", "--", sys.executable, "-c", ANSWERING]
+    with (
+        receiving() as receiver,
+        on_pipe("otlp", "-f", "--endpoint", receiver.url) as following,
+        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as recording,
+    ):
+        assert recording.stdin is not None
+        for number in (1, 2, 3):
+            recording.stdin.write(b'{"jsonrpc":"2.0","id":%d,"method":"call/%d"}\n' % (number, number))
+            recording.stdin.flush()
+            eventually(lambda: len(receiver.spans) >= number, "the spans of a call")  # noqa: B023
+        recording.stdin.close()
+        eventually(lambda: any("session" in metric.name for metric in receiver.metrics), "the session")
+        following.end()
+    assert len({span.span_id for span in receiver.spans}) == len(receiver.spans) == 3
     (*_, last) = [metric for metric in receiver.metrics if metric.name == "mcp.client.operation.duration"]
-    assert last.histogram.aggregation_temporality == 2  # CUMULATIVE
-    assert sum(point.count for point in last.histogram.data_points) == spans
-
-
-def test_sums_that_cannot_be_read_are_begun_anew(store: Path) -> None:
-    with receiving() as receiver:
-        sent(receiver, EVERYTHING)
-        (path,) = (store / "otlp").rglob("durations.json")
-        path.write_bytes(b'{"since_ns": 1')
-        sent(receiver, str(CAPTURES / "time.mcpspy"))
-    starts = {point.start_time_unix_nano for metric in receiver.metrics for point in metric.histogram.data_points}
-    assert len(starts) == 2
+    assert sum(point.count for point in last.histogram.data_points) == 3
+    assert len({about["service.instance.id"] for about in receiver.metric_resources}) == 1
 
 
 def test_what_is_recorded_later_is_followed(store: Path) -> None:
@@ -279,12 +266,11 @@ def test_followed_calls_that_a_model_wanted_are_children_of_its_run(store: Path)
     assert all(runs[span.parent_span_id] == span.trace_id for span in calls)
 
 
-@pytest.mark.parametrize("options", [(), ("--again",)])
-def test_a_follower_waits_for_a_collector_that_is_not_there_yet(options: tuple[str, ...], store: Path) -> None:
+def test_a_follower_waits_for_a_collector_that_is_not_there_yet(store: Path) -> None:
     (store / "captures").mkdir(parents=True)
     copy(CAPTURES / "time.mcpspy", store / "captures")
     port = free_port()
-    words = ["otlp", "-f", *options, "--endpoint", f"http://127.0.0.1:{port}"]
+    words = ["otlp", "-f", "--endpoint", f"http://127.0.0.1:{port}"]
     with on_pipe(*words, OTEL_EXPORTER_OTLP_TIMEOUT="1") as following:
         following.wait_for("mcpspy keeps trying")
         with receiving(port) as receiver:
@@ -292,18 +278,6 @@ def test_a_follower_waits_for_a_collector_that_is_not_there_yet(options: tuple[s
             assert receiver.spans
             following.end()
     assert following.words.count("keeps trying") == 1
-
-
-@pytest.mark.parametrize("cut", [0, 1, 16])
-def test_a_torn_note_of_what_was_sent_loses_no_span(cut: int, store: Path) -> None:
-    with receiving() as receiver:
-        sent(receiver, EVERYTHING)
-        (path,) = [file for file in (store / "otlp").rglob("*") if file.is_file() and "durations" not in file.name]
-        os.truncate(path, path.stat().st_size - 17 - 17 - cut)  # its last line is that of the session
-        before = len(receiver.spans)
-        sent(receiver, EVERYTHING)
-        assert len(receiver.spans) == before + (1 if cut == 0 else 2)
-        assert "0 spans sent" in sent(receiver, EVERYTHING)
 
 
 def test_recordings_since_a_moment_are_sent_one_after_another_with_the_captures_of_models(store: Path) -> None:

@@ -73,11 +73,10 @@ def test_a_variable_without_a_url_is_named(name: str) -> None:
 
 
 def test_one_collector_is_the_same_by_all_its_spellings() -> None:
-    with receiving() as receiver:
-        for end in ("/", "", "/v1/traces"):
-            sent("--endpoint", f"{receiver.url}{end}")
-        sent(**{TRACES: f"{receiver.url}/v1/traces", METRICS: f"{receiver.url}/v1/metrics"})
-    assert receiver.paths == ["/v1/traces", "/v1/metrics"]
+    url = "http://127.0.0.1:4318"
+    endpoints = [endpoint_of(f"{url}{end}", {}) for end in ("/", "", "/v1/traces")]
+    endpoints.append(endpoint_of(None, {TRACES: f"{url}/v1/traces", METRICS: f"{url}/v1/metrics"}))
+    assert {endpoint.name for endpoint in endpoints} == {url}
 
 
 def test_a_login_and_a_query_are_sent_and_not_printed() -> None:
@@ -142,10 +141,3 @@ def test_settings_that_the_sdk_does_not_understand_are_reported_once_and_without
 def test_the_port_of_grpc_is_explained() -> None:
     words = "does not answer over HTTP; port 4317 is usually that of gRPC, and 4318 that of HTTP."
     assert words in str(CollectorError("http://localhost:4317"))
-
-
-def test_nothing_is_sent_that_cannot_be_noted(tmp_path: Path) -> None:
-    (tmp_path / "otlp").write_text("")
-    with receiving() as receiver:
-        done = sent("--endpoint", receiver.url, MCPSPY_HOME=str(tmp_path))
-    assert (done.returncode, receiver.paths) == (2, [])
