@@ -18,10 +18,8 @@ from collections.abc import Sequence
 PROGRAMS: tuple[tuple[Sequence[str], Sequence[str]], ...] = (
     (("commands",), ("--rounds", "1", "--messages", "20000")),
     (("reader",), ("--rounds", "1", "--messages", "20000")),
-    (("index",), ("--rounds", "1", "--messages", "100000")),
-    (("index", "--http"), ("--rounds", "1", "--messages", "40000")),
-    (("index", "--messages", "1000000", "--more", "16000"), ("--rounds", "1", "--messages", "100000")),
-    (("index", "--http", "--messages", "375000", "--more", "6000"), ("--rounds", "1", "--messages", "60000")),
+    (("large",), ("--rounds", "1", "--messages", "100000")),
+    (("large", "--http"), ("--rounds", "1", "--messages", "40000")),
     (("filters",), ("--rounds", "1", "--messages", "20000")),
 )
 """The programs with their arguments, and those that `--quick` adds."""

@@ -3,7 +3,7 @@
     python -m benchmarks.tui
     python -m benchmarks.tui --messages 1000000
 
-The capture is the one of `benchmarks.index`, with its index: 310 bytes a message, 1 GB by default. The interface runs on a terminal
+The capture is the one of `benchmarks.large`: 310 bytes a message. The interface runs on a terminal
 of 120 columns and 40 lines, and a key counts as answered when the interface begins to draw; the first one, which is pressed when the
 first screen is there, when the help that it opens is there. While rows come, 2,000 messages a second are recorded. The figures are
 milliseconds by the clock; for the first screen and the first key also those of the processor, since the start.
@@ -24,7 +24,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from benchmarks.index import MCPSPY, NAME, STDIO_MESSAGES, lock_path, timed
+from benchmarks.large import MCPSPY, NAME, lock_path
 from benchmarks.reader import frames, opened, write
 from mcpspy.records import Frame
 
@@ -180,7 +180,7 @@ def big_frames(payload: bytes) -> list[Frame]:
 def main(arguments: list[str] | None = None) -> int:
     """Make the captures, measure, and print a line for each figure. Return 1 where a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--messages", type=int, default=STDIO_MESSAGES)
+    parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=5)
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as home:
@@ -188,7 +188,6 @@ def main(arguments: list[str] | None = None) -> int:
         path = Path(home) / "captures" / f"{NAME}.mcpspy"
         path.parent.mkdir(mode=0o700)
         write(path, frames(chosen.messages), messages=chosen.messages)
-        timed(("show", f"{NAME}:7"))
         print(f"{chosen.messages:,} messages, {path.stat().st_size / 1e6:,.0f} MB")
         first = [first_screen() for _ in range(chosen.rounds)]
         took = {name: min(figures[name] for figures in first) for name in first[0]}

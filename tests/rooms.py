@@ -81,7 +81,6 @@ ROOMS = {
     ),
     # of transcript only which side may send a method
     "imports": room("errors records wire transcript", others=JSON, never=THE_WORLD, pure=True),
-    "index": room("errors platform records wire capture transcript", others=JSON, never=NETWORK),
     "intercept": room("errors records json_path wire transcript", never=THE_WORLD, pure=True),
     "replay": room("errors records lazy_pattern json_path wire transcript", never=THE_WORLD, pure=True),
     # of capture only what names and heads say about secrets: tests/sharing holds it to that
@@ -123,7 +122,7 @@ ROOMS = {
     "setup": room("errors lazy_pattern platform"),
     "demo": room(),
     "cli": room(
-        "__init__ platform compiled errors records lazy_pattern msgspec_alone json_path wire capture transcript imports index"
+        "__init__ platform compiled errors records lazy_pattern msgspec_alone json_path wire capture transcript imports"
         " intercept replay sharing views columns telemetry live setup demo control agent tui",
         others={"click", "rich"},
     ),

@@ -229,12 +229,8 @@ def comparison_answer(
     text = f"{' and '.join(both) if len(both) > 1 else 'The two captures'} {words}.\n{fence.around(lines)}"
     if next_cursor is not None:
         text += f'\nMore follows: call again with cursor "{next_cursor}".'
-    if comparison.unread:
-        text += f"\n{comparison.unread:,} more rows may differ and were not read: compare some rows, as in @:1..500."
-    if comparison.rules_left:
-        text += f"\nFindings of {len(comparison.rules_left)} rules were not compared: the user can run mcpspy check on both."
     summary = comparison_summary(comparison)
-    content = {"different": comparison.different, "summary": summary, "unread": comparison.unread}
+    content = {"different": comparison.different, "summary": summary}
     return ToolAnswer(text, content | page_members(next_cursor))
 
 

@@ -31,7 +31,7 @@ from .fifo import named_file
 from .filter_option import combined_filter, filter_option, filter_rows
 from .screen import Screen, say
 from .since import Since, recent_rows, select_captures_since, since_option
-from .transcripts import CaptureSelection, index_of, select_captures, transcript_of
+from .transcripts import CaptureSelection, select_captures, transcript_of
 
 FORMATS = ("text", "json", "junit", "sarif", "github")
 SEVERITIES = [severity.value for severity in Severity]
@@ -104,16 +104,12 @@ def command(
     _check_baseline(baseline, accept=accept)
     wanted = combined_filter(filters)
     selection, what = (select_captures(what), what) if since is None else select_captures_since(what, since)
-    is_full = not select and not ignore and baseline is None and since is None
-    index = index_of(selection) if is_full else None
     transcript, _ = transcript_of(selection, keeps_noise=False, packs_rows=True)
     accepted = None if baseline is None else baselines(baseline, transcript)
     if accept and baseline is not None and accepted is not None:
         accepted = _accept(baseline, transcript, accepted, screen)
     limits: dict[Unchecked, None] = {}
     transcript = _with_findings(transcript, accepted, rules, selection, since, limits)
-    if index is not None:
-        index.checked.leave(transcript, limits)
     found = _selected_findings(transcript, selection, wanted)
     check = _result(transcript, found, rules, Severity(fail_on), selection, what, since, limits)
     _print(check, "json" if as_json else format, screen)

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ..capture.store.address import STDIN
-from ..capture.store.folder import is_live
 from ..records import Header
 from ..replay.client.correlate.restore import restore_correlated
 from ..replay.compare.compare import ComparedSide, Comparison, Limit, compare
 from ..replay.compare.gateway import GatewayComparison, compared_gateway
 from ..replay.compare.ignore import Ignore
-from ..transcript.findings.run import all_findings, unchecked
-from ..transcript.model import Numbered, Transcript
+from ..transcript.findings.run import all_findings
+from ..transcript.model import Numbered
 from ..views.compare.comparison import comparison_lines, next_lines
 from ..views.json.diff import comparison_json
 from ..views.text.escape import safe_text
@@ -26,8 +25,6 @@ from .filter_option import combined_filter, filter_option, filter_rows
 from .screen import Screen, say
 from .transcripts import (
     CaptureSelection,
-    index_of,
-    is_large,
     records_of,
     select_captures,
     transcript_of,
@@ -112,52 +109,11 @@ def compared(
     condition: Filter | None = None,
     ignore: tuple[str, ...] = (),
     limit: Limit | None = None,
-    *,
-    quickly: bool = False,
 ) -> Comparison:
-    """Compare two selections, or the rows of them that match. Raises: McpspyError; OSError.
-
-    Two large captures are compared by what their indexes have of them, if they were checked and no call and no message differs,
-    or `quickly`.
-    """
-    stored = None if condition is not None else _stored_comparison(before, after, ignore, limit)
-    if stored is not None and (quickly or not (stored.rules_left or stored.has_other_calls)):
-        return stored
-    known = [_indexed_rows(selection) if quickly else None for selection in (before, after)]
-    sides = [some or _side(selection, condition) for some, selection in zip(known, (before, after), strict=True)]
-    if not any(known):
-        restore_correlated(sides[0].transcript, sides[1].transcript, ignore)
+    """Compare two selections, or the rows of them that match. Raises: McpspyError; OSError."""
+    sides = [_side(selection, condition) for selection in (before, after)]
+    restore_correlated(sides[0].transcript, sides[1].transcript, ignore)
     return compare(sides[0], sides[1], ignore, limit)
-
-
-def _stored_comparison(
-    before: CaptureSelection, after: CaptureSelection, ignore: tuple[str, ...], limit: Limit | None
-) -> Comparison | None:
-    """Compare two whole captures of which one is large by what indexes have of them; None if they are others, or have none."""
-    if before.rows is not None or after.rows is not None or not (is_large(before) or is_large(after)):
-        return None
-    sides = [_known_transcript(selection) for selection in (before, after)]
-    first, second = sides
-    if first is None or second is None:
-        return None
-    left = [known for side in (first, second) for known in unchecked(side) if not known.did_run]
-    if not all(known.rules for known in left):
-        return None
-    from ..replay.compare.stored import compare_stored
-
-    return compare_stored(first, second, ignore, limit, [rule for known in left for rule in known.rules])
-
-
-def _known_transcript(selection: CaptureSelection) -> Transcript | None:
-    """Return the transcript of one capture, of a large one from its index; None if it has none."""
-    if len(selection.paths) != 1 or selection.paths[0] == STDIN or selection.clients or is_live(selection.paths[0]):
-        return None
-    if not is_large(selection):
-        transcript, _ = transcript_of(selection)
-        transcript.findings = all_findings(transcript)
-        return transcript
-    index = index_of(selection)
-    return None if index is None else index.transcript(keeps_frames=False, all_at_once=False, recounts=False)
 
 
 def _two_sides(whats: tuple[str, ...]) -> tuple[str, str]:
@@ -225,16 +181,6 @@ def _compare_clients(whats: tuple[str, ...], *, as_json: bool, markdown: bool) -
     else:
         screen.lines(client_lines(compared, width=screen.width))
     return DIFFERENT if len({tuple(client.aspects.values()) for client in compared}) > 1 else 0
-
-
-def _indexed_rows(selection: CaptureSelection) -> ComparedSide | None:
-    """Return one side that is some rows of a large capture, from its index; None if it is another, or has none."""
-    known = _known_transcript(selection) if selection.rows is not None and is_large(selection) else None
-    if known is None:
-        return None
-    some = selection.rows_in(known)
-    transcript = Transcript(known.captures, some, known.findings)
-    return ComparedSide(transcript=transcript, rows=frozenset(row.row for row in some if isinstance(row, Numbered)))
 
 
 def _side(selection: CaptureSelection, condition: Filter | None) -> ComparedSide:

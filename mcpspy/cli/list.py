@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ..capture.store.address import addresses
 from ..capture.store.catalog import CatalogEntry, Count, Recording, count, elsewhere, entries, recordings
 from ..capture.store.clients import noted_clients
 from ..capture.store.folder import captures_folder
-from ..capture.store.pruning import empty_files, prune_totals
+from ..capture.store.pruning import empty_files, prune_totals, remove_indexes
 from ..capture.store.quota import quota_bytes, store_size
 from ..views.store.listing import CaptureLine, CaptureState, RecordingLine, StoreUsage, UnreadableFile, listing, listing_json
 from ..views.store.usage import gone_line, keeping_line
@@ -64,6 +65,9 @@ def run(*, as_json: bool, everything: bool, since: Since | None = None) -> None:
 
 def _say_store_usage() -> None:
     """Say how large the store is, what limits it, and what was deleted, for users who miss an old recording."""
+    with suppress(OSError):
+        if indexes := remove_indexes():
+            say(f"removed {counted(indexes, 'index file')} of an earlier version; captures are read without them")
     empty = len(empty_files(wall_ns=time.time_ns()))
     if empty:
         say(f"{counted(empty, 'empty file')}, left by mcpspy processes that were killed at once: mcpspy prune deletes them")

@@ -88,7 +88,7 @@ def command(
         if not dry_run:
             prune(old, wall_ns=now_ns)
             empty = remove_empty_files(wall_ns=now_ns)
-            remove_indexes(of_gone_captures=True)
+            remove_indexes()
             _set_quota(quota)
         click.echo(_document(old, stored, empty, dry_run=dry_run))
         return 0
@@ -111,7 +111,7 @@ def _prune(old: list[Recording], stored: list[Recording], now_ns: int, quota: in
         return 0
     deleted = prune(old, wall_ns=now_ns)
     empty = remove_empty_files(wall_ns=now_ns)
-    remove_indexes(of_gone_captures=True)
+    remove_indexes()
     if empty:
         say(f"mcpspy: {counted(empty, 'empty file')} deleted, left by mcpspy processes that were killed at once")
     left = counted(len(stored) - deleted.recordings, "recording")

@@ -31,7 +31,6 @@ from .progress import ReadingProgress, reading
 if TYPE_CHECKING:
     from ..transcript.client_rows import ClientKey
     from ..transcript.watching import OfRows
-    from .indexes import CaptureIndex
 
 DEFAULT_WHAT = "@"
 
@@ -81,24 +80,12 @@ def select_captures(whats: tuple[str, ...]) -> CaptureSelection:
     return CaptureSelection(paths=announced(paths), rows=rows or addresses[-1].rows, what=" ".join(whats), clients=clients)
 
 
-def is_large(selection: CaptureSelection, *, may_be_live: bool = False) -> bool:
-    """Return whether a selection is of one capture, which is large and not recorded any more, or may be."""
+def is_large(selection: CaptureSelection) -> bool:
+    """Return whether a selection is of one capture, which is large and not recorded any more."""
     if len(selection.paths) != 1 or selection.clients:
         return False
     (path,) = selection.paths
-    return (
-        path != STDIN and os.path.isfile(path) and os.path.getsize(path) >= LARGE_BYTES and (may_be_live or not is_live(path))
-    )
-
-
-def index_of(selection: CaptureSelection, *, may_be_live: bool = False) -> CaptureIndex | None:
-    """Return the index that a selection's capture has or may get: if it `is_large`, and in the store. None for others."""
-    if not is_large(selection, may_be_live=may_be_live):
-        return None
-    from .indexes import CaptureIndex, can_have_index
-
-    (path,) = selection.paths
-    return CaptureIndex(path, now_ns) if can_have_index(path) else None
+    return path != STDIN and os.path.isfile(path) and os.path.getsize(path) >= LARGE_BYTES and not is_live(path)
 
 
 def without_rows(what: str) -> str:

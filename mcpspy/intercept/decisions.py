@@ -13,8 +13,7 @@ from typing import Final, Protocol
 from ..records import CLIENT, OTHER_SIDE, SERVER, Frame, Intercept, Note, Record, Side
 from ..transcript.decoder import message_of
 from ..transcript.filter.filter import MessageMatcher
-from ..transcript.filter.grammar import Filter
-from ..transcript.filter.row_classes import possible
+from ..transcript.filter.grammar import Filter, possible
 from ..transcript.mcp.fields import PARTIAL
 from ..transcript.mcp.methods import PROGRESS, TARGETS
 from ..transcript.message import CALL_OF_MCPSPY, NOT_REORDERED, NOTIFICATION, REQUEST, TO_MCPSPY, Kind, Message

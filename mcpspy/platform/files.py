@@ -74,15 +74,6 @@ def read_at(fd: int, size: int, offset: int) -> bytes:
     return os.pread(fd, size, offset)
 
 
-def read_into(fd: int, view: memoryview, offset: int) -> int:
-    """Read bytes of a file at an offset into a buffer; return how many. Raises: OSError."""
-    if sys.platform == "win32":
-        data = read_at(fd, len(view), offset)
-        view[: len(data)] = data
-        return len(data)
-    return os.preadv(fd, [view], offset)
-
-
 def restore_owner(file: str | os.PathLike[str], before: os.stat_result) -> None:
     """Give a file the owner and group of the one that it replaces, as when root edits a user's file. Raises: OSError."""
     if sys.platform == "win32":

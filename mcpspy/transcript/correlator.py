@@ -324,11 +324,6 @@ class Correlator:
         for requests in self.requests.values():
             requests.answered.keep = requests.by_token.keep = keep
 
-    def lacks_some(self) -> None:
-        """Let it be known that there were exchanges before: messages that may belong to them raise UnknownExchangeError."""
-        for requests in self.requests.values():
-            requests.answered.has_all = requests.by_token.has_all = False
-
     def forget(self, exchange: Exchange) -> bool:
         """Know an exchange that will be packed by its id and its token alone; False if it is needed as it is."""
         request = exchange.request

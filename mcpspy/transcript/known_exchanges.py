@@ -12,26 +12,17 @@ from typing import Final, TypeAlias
 
 from .exchange import Exchange
 
-
-class UnknownExchangeError(Exception):
-    """Nobody knows whether there is an exchange with this key."""
-
-
 Keep: TypeAlias = Callable[[int], Exchange]
 
 _MAX_DIGITS: Final = 18
 
 
 class KnownExchanges(dict[str, Exchange]):
-    """A dict of the exchanges that are not packed; `find` knows the others too, and has `keep` make them again.
+    """A dict of the exchanges that are not packed; `find` knows the others too, and has `keep` make them again."""
 
-    Unless it `has_all`, it is of the rest of a capture: `find` raises UnknownExchangeError for a key that may have come before.
-    """
-
-    __slots__ = ("_last", "_numbers", "_others", "_rows", "has_all", "keep")
+    __slots__ = ("_last", "_numbers", "_others", "_rows", "keep")
 
     def __init__(self) -> None:
-        self.has_all = True
         self.keep: Keep | None = None
         self._last = -1
         self._numbers = array("Q")
@@ -42,12 +33,8 @@ class KnownExchanges(dict[str, Exchange]):
     def find(self, key: str) -> Exchange | None:
         """Return the exchange with this id key."""
         exchange = self.get(key)
-        if exchange is not None:
+        if exchange is not None or self.keep is None:
             return exchange
-        if self.keep is None:
-            if not self.has_all:
-                raise UnknownExchangeError(key)
-            return None
         row = self._others.row(key)
         number = _number(key)
         if row is None and number >= 0:

@@ -14,8 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from ..lazy_pattern import lazy_pattern
 from ..records import CLIENT
-from .model import Exchange, Kind, Log, Message, Row, Transcript, UnpairedMessage
-from .stored_rows import StoredRows
+from .model import Exchange, Kind, Log, Message, Row, UnpairedMessage
 
 MAX_LINE_BYTES: Final = 1 << 20
 """The longest line of a log that is searched."""
@@ -74,20 +73,6 @@ def log_matches(rows: Iterable[Row]) -> dict[LineKey, LogMatch]:
             number, message = nearest
             match = LogMatch(number, message, log.at_ns - message.at_ns, quotation.begin, quotation.end)
             matches.setdefault((log.capture, log.number), match)
-    return matches
-
-
-def matches_in(transcript: Transcript) -> dict[LineKey, LogMatch]:
-    """Return the message that each line of a log in `transcript` quotes."""
-    rows = transcript.rows
-    if not isinstance(rows, StoredRows):
-        return log_matches(rows)
-    matches: dict[LineKey, LogMatch] = {}
-    for line, number, record, gap_ns, begin, end in rows.figures.log_matches:
-        row = rows.row(number)
-        quoted = [] if row is None else [message for _, message in _messages([row]) if message.number == record]
-        if quoted:
-            matches[0, line] = LogMatch(number, quoted[0], gap_ns, begin, end)
     return matches
 
 

@@ -24,7 +24,6 @@ from .http.transaction import Transaction
 from .llm.model_call import ModelCall
 from .message import Kind, Message
 from .outcome import HTTP_ERRORS, HTTP_FAILURES, HTTP_REDIRECTS, NO_ANSWERS, Outcome
-from .stored_rows import StoredRows
 
 if TYPE_CHECKING:  # dataclasses, which a mock does not wait for
     from .calls.call import Call
@@ -118,8 +117,6 @@ class CaptureInfo(msgspec.Struct, eq=False):
     """The record that opened each stream, by the stream's number."""
     transactions: dict[int, Transaction] = {}
     """Its HTTP transactions, by their numbers; empty on stdio."""
-    known_clients: list[str] = []
-    """The lanes of its clients, where an index has them."""
     client_names: dict[str, None] = {}
     """The names that HTTP clients gave themselves, each once."""
     client_processes: dict[int, tuple[int, int]] = {}
@@ -179,8 +176,6 @@ class CaptureInfo(msgspec.Struct, eq=False):
     @property
     def clients(self) -> list[str]:
         """The lanes of its clients, in the order in which they came; only HTTP has more than one."""
-        if self.known_clients:
-            return self.known_clients
         names = (transaction.scope.client or self.client for transaction in self.transactions.values())
         return list(dict.fromkeys(names)) or [self.client]
 
@@ -213,7 +208,6 @@ class Transcript(msgspec.Struct, eq=False, dict=True):
 
     captures: list[CaptureInfo] = []
     rows: list[Row] = []
-    """`StoredRows` where an index has them."""
     findings: list[Finding] = []
     hops: dict[int, ForwardedCall] = {}
     """The calls that passed a gateway between two of its captures, by the numbers of all their rows."""
@@ -273,8 +267,6 @@ class Transcript(msgspec.Struct, eq=False, dict=True):
 
     def row(self, number: int) -> Numbered | None:
         """Return the row with this number, or None."""
-        if isinstance(self.rows, StoredRows):
-            return self.rows.row(number)
         for row in self.rows:
             if isinstance(row, Exchange | UnpairedMessage | Transaction | ModelCall) and row.row == number:
                 return row

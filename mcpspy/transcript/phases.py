@@ -4,7 +4,6 @@ The phases follow one another; a phase that did not happen is left out. An HTTP 
 knows when it began and ended, and no phases at all with several clients.
 """
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -13,7 +12,6 @@ import msgspec
 from ..records import CLIENT, Close, Exit, Note, Record, Spawn
 from .mcp.methods import INITIALIZED
 from .model import CaptureInfo, ChannelEvent, Exchange, Kind, Log, Message, Row, Transcript, UnpairedMessage
-from .stored_rows import StoredRows
 
 HANDSHAKE: Final = {"initialize", "server/discover"}
 DISCOVERY: Final = {"tools/list", "prompts/list", "resources/list", "resources/templates/list"}
@@ -98,15 +96,6 @@ class Lifecycle:
         self._ping_end_ns: int | None = None
         self._left_ns: int | None = None
         self._exit_ns: int | None = None
-
-    def state(self) -> dict[str, int | None]:
-        """Return the times and counts so far."""
-        return {name: getattr(self, name) for name in _KEPT}
-
-    def restore(self, state: Mapping[str, int | None]) -> None:
-        """Go on with the times and counts of another one."""
-        for name in _KEPT:
-            setattr(self, name, state[name])
 
     @property
     def start_up(self) -> StartUp | None:
@@ -241,18 +230,12 @@ class Lifecycle:
             self._left_ns = at_ns
 
 
-_KEPT: Final = tuple(name for name in Lifecycle.__slots__ if name != "_info")
-
 _KNOWN: Final = "_lifecycles"
 """The attribute of a transcript for its lifecycles and its number of rows: a page wants them four times, each time 2% of its cost."""
 
 
 def lifecycles(transcript: Transcript) -> list[Lifecycle]:
     """Return the lifecycle of each capture of `transcript`, in its order. Of captures that are over, they are made once."""
-    if isinstance(transcript.rows, StoredRows):
-        stored = Lifecycle(transcript.captures[0])
-        stored.restore(transcript.rows.figures.lifecycle)
-        return [stored]
     known: tuple[int, list[Lifecycle]] | None = transcript.__dict__.get(_KNOWN)
     if known is not None and known[0] == len(transcript.rows):
         return known[1]

@@ -3,14 +3,13 @@
 A row counts if anything of it came since then, or if it still waits for something. The caller gives the time; no clock is read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from .findings.rule import Finding
 from .http.transaction import Transaction
 from .llm.model_call import ModelCall
 from .model import CaptureInfo, Exchange, Outcome, Row, Transcript
-from .stored_rows import StoredRows
 
 EVER: Final = 1 << 80
 """A time later than any other."""
@@ -36,11 +35,8 @@ class RecentRows:
             waits = call.outcome is Outcome.PENDING and not captures[call.first.capture].closed
             if waits or any(map(is_recent, (*call.exchanges, *call.notifications))):
                 rounds += call.rounds
-        rows: Sequence[Row] = transcript.rows
-        if isinstance(rows, StoredRows):
-            rows = rows.active(since_ns.get(0, -EVER), [row.row for row in rounds])
         brought = {id(row) for row in rounds}
-        self.rows: list[Row] = [row for row in rows if id(row) in brought or is_recent(row)]
+        self.rows: list[Row] = [row for row in transcript.rows if id(row) in brought or is_recent(row)]
         self._numbers = {getattr(row, "row", None) for row in self.rows}
 
     def is_about(self, finding: Finding) -> bool:

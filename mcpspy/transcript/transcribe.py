@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from .calls.join import CallJoiner
     from .findings.facts import FindsCredentials
     from .http.assemble import TransactionAssembler
-    from .http.scopes import SentBefore
     from .llm.model_traffic import ModelTrafficAssembler
     from .packing.rows import PackedRows, PayloadSource
     from .watching import OfRows
@@ -131,7 +130,7 @@ class Transcriber:
     transactions keep their frames, to show HTTP as it was on the wire. Without `keep_noise` only the first and the last part of a
     frame of stdio are kept that comes in parts (1 MiB each) and cannot be a message. Without `with_findings` there are no
     findings and no calls, which also saves the time of their imports. `credentials` finds those that a text shows; None: none are
-    sought. `next_row` numbers the rows; None: from 1 on.
+    sought.
     """
 
     __slots__ = (
@@ -146,7 +145,6 @@ class Transcriber:
         keep_noise: bool = True,
         with_findings: bool = True,
         credentials: FindsCredentials | None = None,
-        next_row: Callable[[], int] | None = None,
     ) -> None:
         self.transcript = Transcript()
         self.transcript.__dict__[CREDENTIALS] = credentials
@@ -156,7 +154,7 @@ class Transcriber:
         self._captures: list[_CaptureReader] = []
         self._time_axis = TimeAxis()
         self._client_names: dict[int, str] = {}
-        self._next_row = next_row or count(1).__next__
+        self._next_row = count(1).__next__
         self._source: PayloadSource | None = None
         self._watchers: Sequence[OfRows] = ()
 
@@ -217,14 +215,6 @@ class Transcriber:
         """Do the same without findings."""
         readers = self._captures if capture is None else self._captures[capture : capture + 1]
         return [row for reader in readers for row in reader.close()]
-
-    def lacks_some(self, clients: Iterable[str], sent_before: SentBefore) -> None:
-        """Take what came so far as a part of what the only capture has, with these names of clients: see `Correlator.lacks_some`.
-
-        `sent_before` returns whether an event with an id may have come in a scope of HTTP.
-        """
-        self._captures[0].lacks_some(clients, sent_before)
-        self._name_lanes()
 
     def _begin(self, capture: int) -> None:
         while len(self._captures) <= capture:
@@ -378,12 +368,6 @@ class _CaptureReader:
         if self._http is not None and (isinstance(row, UnpairedMessage) or row.transaction is not None):
             return cast("TransactionAssembler", self._http).forget(row)
         return isinstance(row, UnpairedMessage) or self._correlator.forget(row)
-
-    def lacks_some(self, clients: Iterable[str], sent_before: SentBefore) -> None:
-        self.info.client_names = dict.fromkeys(clients)
-        self._correlator.lacks_some()
-        if self._http is not None:
-            cast("TransactionAssembler", self._http).lacks_some(sent_before)
 
     def _senders(self) -> dict[int, Side]:
         """Return the senders of streams on which usual messages may come next."""

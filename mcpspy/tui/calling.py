@@ -110,7 +110,7 @@ def is_running(capture_id: str) -> bool:
 
 
 def _listings(transcript: Transcript) -> Transcript:
-    """Return the rows with lists of tools; an index finds them without reading the others."""
+    """Return the rows with lists of tools."""
     condition = read_filter("method:tools/list")
     assert condition is not None
     return Transcript(transcript.captures, filter_rows(condition, transcript, transcript.rows).rows)

@@ -7,7 +7,6 @@ from typing import Final
 
 from ..records import Close, End, Frame, Record
 from ..transcript.model import CaptureInfo, ChannelEvent, Exchange, Log, ModelCall, Numbered, Row
-from ..transcript.stored_rows import StoredRows
 from ..views.text.columns import columns
 from ..views.text.escape import decoded, one_line
 from ..views.text.lanes import Lanes
@@ -74,7 +73,7 @@ class RowLines:
         if machine is not None and machine.lanes.knows(transcript.captures):
             return machine
         lanes, detail, rows = Lanes(transcript.captures), row_detail(width, None), transcript.rows
-        if isinstance(rows, StoredRows) or (not self.live and len(rows) <= MEASURED_ROWS):
+        if not self.live and len(rows) <= MEASURED_ROWS:
             shape = timeline_columns(rows, lanes, width, detail)
         else:
             with_params = detail is not Detail.NAMES and has_room(width)

@@ -1,4 +1,4 @@
-"""The rows that are shown: all of a transcript, or those that a filter lets through. Rows of an index are kept by their numbers."""
+"""The rows that are shown: all of a transcript, or those that a filter lets through."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from ..transcript.model import Numbered, Row, Transcript
-from ..transcript.stored_rows import StoredRows
+from ..transcript.model import Row, Transcript
 
 if TYPE_CHECKING:
     from ..transcript.filter.filter import FilterMatcher
@@ -19,9 +18,6 @@ WORK_S: Final = 0.015
 
 TRIES: Final = 50
 
-LEAST_SLOW_BLOCKS: Final = 4
-"""So many blocks of stored rows are read to find the slowest rows, those with the slowest first."""
-
 
 class ShownRows:
     """Positions to rows, and rows to positions."""
@@ -29,7 +25,7 @@ class ShownRows:
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
         self.condition: Filter | None = None
-        self._some: list[Row | int] | None = None
+        self._some: list[Row] | None = None
         self._matcher: FilterMatcher | None = None
         self._rest: Iterator[Row | None] = iter(())
         """The rows that the filter has not seen yet."""
@@ -44,8 +40,7 @@ class ShownRows:
             return None
         if self._some is None:
             return self.transcript.rows[at]
-        row = self._some[at]
-        return self.transcript.row(row) if isinstance(row, int) else row
+        return self._some[at]
 
     def choose(self, condition: Filter | None) -> None:
         """Show the rows that a filter lets through, as `work` finds them; with None all."""
@@ -82,42 +77,25 @@ class ShownRows:
     def _put(self, row: Row) -> None:
         """Take a row that matches, where it belongs by its time."""
         assert self._some is not None
-        if isinstance(self.transcript.rows, StoredRows):
-            self._some.append(row.row if isinstance(row, Numbered) else row)
-        elif id(row) not in self._keys:
+        if id(row) not in self._keys:
             self._keys.add(id(row))
             at = len(self._some)
-            while at and _began(self._some[at - 1]) > row_time(row):
+            while at and self._some[at - 1].at_ns > row.at_ns:
                 at -= 1
             self._some.insert(at, row)
 
     def position(self, row: Row) -> int | None:
         """Return the position of a row; None if it is not shown."""
-        number = row.row if isinstance(row, Numbered) else None
-        rows = self.transcript.rows
-        if self._some is None and isinstance(rows, StoredRows):
-            return None if number is None else rows.position(number)
-        if self._some is None:
-            return next((at for at, other in enumerate(rows) if other is row), None)
-        return next(
-            (at for at, other in enumerate(self._some) if other is row or (number is not None and other == number)), None
-        )
+        rows = self.transcript.rows if self._some is None else self._some
+        return next((at for at, other in enumerate(rows) if other is row), None)
 
     def nearest(self, row: Row) -> int:
         """Return the position of a row, or of the first one shown that began after it, or of the last."""
         at = self.position(row)
         if at is not None:
             return at
-        last, begin_ns = max(len(self) - 1, 0), row_time(row)
-        if self._some is None:
-            return min(bisect_left(self.transcript.rows, begin_ns, key=row_time), last)
-        number = row.row if isinstance(row, Numbered) else 0
-        later = (
-            at
-            for at, other in enumerate(self._some)
-            if (other >= number if isinstance(other, int) else row_time(other) >= begin_ns)
-        )
-        return next(later, last)
+        rows = self.transcript.rows if self._some is None else self._some
+        return min(bisect_left(rows, row_time(row), key=row_time), max(len(self) - 1, 0))
 
 
 def row_time(row: Row) -> int:
@@ -125,14 +103,8 @@ def row_time(row: Row) -> int:
     return row.at_ns
 
 
-def _began(row: Row | int) -> int:
-    return 0 if isinstance(row, int) else row_time(row)
-
-
 def slowest(transcript: Transcript, most: int) -> Sequence[Row]:
     """Return the rows that took longest, the slowest first."""
     from ..views.timeline.ordering import Order, in_order
 
-    rows = transcript.rows
-    some = rows.greatest("longest", LEAST_SLOW_BLOCKS) if isinstance(rows, StoredRows) else rows
-    return in_order(some, transcript.captures, Order.TOOK)[:most]
+    return in_order(transcript.rows, transcript.captures, Order.TOOK)[:most]

@@ -10,8 +10,15 @@ from ..transcript.llm.agent_runs import AgentRun
 from ..transcript.llm.usage import LegNumbers, ModelNumbers, ToolNumbers, leg_numbers
 from ..transcript.model import Numbered, Outcome, Row, Transcript
 from ..transcript.stats.http import HttpNumbers
-from ..transcript.stats.statistics import WELL, CallNumbers, ClientNumbers, Latency, NotificationNumbers, ServerNumbers
-from ..transcript.stats.stored_numbers import known_numbers
+from ..transcript.stats.statistics import (
+    WELL,
+    CallNumbers,
+    ClientNumbers,
+    Latency,
+    NotificationNumbers,
+    ServerNumbers,
+    numbers,
+)
 from ..transcript.stats.totals import Totals, totals
 from .text.cells import cells, padded, wrapped
 from .text.escape import one_line
@@ -82,7 +89,7 @@ def statistics_lines(
     for line in capture_lines(transcript, zone, phases=False, since=since):
         yield fitted(line, width)
     shown = {capture.index for capture in shown_captures(transcript, since)}
-    servers = [server for server in known_numbers(transcript, rows) if server.capture_info.index in shown]
+    servers = [server for server in numbers(transcript, rows) if server.capture_info.index in shown]
     yield from _totals(totals(servers), width)
     for server in servers:
         if len(servers) > 1:

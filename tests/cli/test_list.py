@@ -117,3 +117,14 @@ def test_the_size_of_the_store_is_shown_and_that_nothing_is_deleted_by_itself(mc
     assert "no quota: nothing is deleted until you run mcpspy prune" in run([*mcpspy, "list"]).stderr
     set_quota(2 * 10**9)
     assert " of at most 2.0 GB; beyond that, the oldest recordings are deleted" in run([*mcpspy, "list"]).stderr
+
+
+def test_index_files_of_earlier_versions_are_removed_and_counted(tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    folder.mkdir(mode=0o700)
+    for name in ("a.mcpspy.idx", "a.mcpspy.idx.check", "b.mcpspy.idx"):
+        (folder / name).write_bytes(b"mcpspy-index\n")
+    done = run([*MCPSPY, "list"], MCPSPY_HOME=str(tmp_path))
+    assert "removed 3 index files of an earlier version" in done.stderr
+    assert list(folder.iterdir()) == []
+    assert "index" not in run([*MCPSPY, "list"], MCPSPY_HOME=str(tmp_path)).stderr

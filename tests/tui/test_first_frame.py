@@ -64,7 +64,7 @@ async def test_the_first_frame_is_what_textual_draws(capture: str, row: int, siz
 
 
 def test_the_first_frame_waits_neither_for_textual_nor_for_click_nor_for_asyncio() -> None:
-    program = "import mcpspy.cli.tui.command, mcpspy.cli.tui.recordings, mcpspy.cli.indexes, mcpspy.tui.first_frame"
+    program = "import mcpspy.cli.tui.command, mcpspy.cli.tui.recordings, mcpspy.tui.first_frame"
     command = [sys.executable, "-X", "importtime", "-c", program]
     log = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True).stderr
     assert_absent({"textual", "click", "asyncio", "mcpspy.transcript.findings.registry"}, imports(log))

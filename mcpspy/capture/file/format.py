@@ -281,15 +281,6 @@ def _payload(data: bytes, *, text: str = "text", base64: str = "base64") -> dict
         return {base64: b2a_base64(data, newline=False).decode()}
 
 
-def text_member(text: bytes) -> bytes:
-    """Return a text as it is within the payload of a line; empty if it is no UTF-8, or has letters that are no text."""
-    try:
-        letters = text.decode()
-    except UnicodeDecodeError:
-        return b""
-    return _quoted(letters)[1:-1].encode() if letters.isprintable() else b""
-
-
 def _data_member(data: bytes) -> list[bytes]:
     """Write `,"text":…`, or `,"base64":…` if the bytes are no UTF-8, in pieces."""
     try:

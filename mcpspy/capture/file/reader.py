@@ -150,17 +150,6 @@ def seal_holds(line: bytes) -> bool | None:
     return line[-10:-2] == b"%08x" % crc32(memoryview(line)[:-_CRC_BYTES])
 
 
-def sound_frame(line: bytes, number: int) -> bytes | None:
-    """Return the bytes of a usual frame that has this number, if `line` (without its newline) is sealed; None for others."""
-    if not _is_sealed(line):
-        return None
-    try:
-        usual = decode_line(line)
-    except UNREADABLE:
-        return None
-    return usual.text.encode() if isinstance(usual, FrameLine) and usual.number == number else None
-
-
 def sound_record(line: bytes) -> Record | None:
     """Return the record on `line` (without its newline) if it is whole, sealed and usable, else None. For the end of a file."""
     if not seal_holds(line):

@@ -37,7 +37,7 @@ __all__ = [
 EXTENSION = ".mcpspy"
 
 INDEX_EXTENSION = ".idx"
-"""Follows the name of a capture in that of its index. It is known here because it takes room in the store."""
+"""Was the end of the names of index files, which versions before 0.9.0 kept beside large captures."""
 
 KEY_BYTES = 32
 

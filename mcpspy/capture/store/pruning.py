@@ -110,14 +110,11 @@ def remove_empty_files(*, wall_ns: int) -> int:
     return sum(map(_unlinked, empty_files(wall_ns=wall_ns)))
 
 
-def remove_indexes(*, of_gone_captures: bool = False) -> None:
-    """Remove the indexes of all captures, which only costs readers time; or only those of captures that are gone. Raises: OSError."""
+def remove_indexes() -> int:
+    """Remove the index files that earlier versions kept beside captures. Return how many there were. Raises: OSError."""
     folder = captures_folder()
     names = os.listdir(folder) if os.path.isdir(folder) else []
-    for name in names:
-        capture, found, _ = name.partition(EXTENSION + INDEX_EXTENSION)
-        if found and not (of_gone_captures and os.path.exists(os.path.join(folder, capture + EXTENSION))):
-            _unlinked(os.path.join(folder, name))
+    return sum(_unlinked(os.path.join(folder, name)) for name in names if EXTENSION + INDEX_EXTENSION in name)
 
 
 def prune_totals(*, by_quota: bool = False) -> PruneTotals:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ... import __version__
 from ...capture.store.columns import ColumnKey, column_path
 from ...capture.store.folder import is_live
-from ...index.code import code_word
+from .code import code_word
 
 NAME: Final = "known.json"
 
@@ -37,7 +37,7 @@ class KnownFiles:
     def key(self, path: str) -> ColumnKey | None:
         """Return the key under which the columns of a file are, as it is now; None if that is not known."""
         entry = self._files.get(os.path.abspath(path))
-        if entry is None or entry[0] != _facts(path):
+        if entry is None or entry[0] != file_facts(path):
             return None
         key = ColumnKey(entry[1], entry[2])
         return key if os.path.exists(column_path(self._folder, "captures", key)) else None
@@ -48,7 +48,7 @@ class KnownFiles:
 
     def facts(self, path: str) -> list[int] | None:
         """Return what is noted of a file, to be taken before it is read; None of one that is still recorded, which may end unseen."""
-        return None if is_live(path) else _facts(path)
+        return None if is_live(path) else file_facts(path)
 
     def note(self, path: str, facts: list[int] | None, key: ColumnKey) -> None:
         """Note that the columns of a file are there."""
@@ -96,7 +96,7 @@ def are_alike(folder: str) -> bool:
         return False
 
 
-def _facts(path: str) -> list[int] | None:
+def file_facts(path: str) -> list[int] | None:
     """Return what changes with the content of a file; None if there is no regular file."""
     try:
         facts = os.stat(path)

@@ -14,7 +14,6 @@ from ...capture.store.folder import is_live
 from ...columns.files import LAST, ColumnFiles, files_of, state_in
 from ...columns.tables import CaptureTables
 from ...errors import CaptureError
-from ...index.file import identity
 from ...transcript.findings.run import all_findings
 from ...transcript.model import Transcript
 from ...transcript.packing.block_compression import kept_in
@@ -22,7 +21,7 @@ from ...transcript.watching import OfRows
 from ..progress import ReadingProgress, reading_many
 from ..transcripts import CaptureSelection, header_of, transcript_of
 from .block_file import BlockFile
-from .known import KnownFiles, written_by
+from .known import KnownFiles, file_facts, written_by
 from .masks import ShareMask
 
 
@@ -108,10 +107,8 @@ def remove_gone(folder: str, keys: frozenset[ColumnKey]) -> None:
 
 def _state(path: str, by: str) -> Any:
     """Return what columns depend on, as JSON; None if the file cannot be read."""
-    known = identity(path)
-    if known is None:
-        return None
-    return {"by": by, "is_live": is_live(path), **{name: getattr(known, name) for name in type(known).__slots__}}
+    facts = file_facts(path)
+    return None if facts is None else {"by": by, "is_live": is_live(path), "facts": facts}
 
 
 def _write(path: str, folder: str, key: ColumnKey, state: Any, mask: ShareMask, *, payloads: bool) -> str:

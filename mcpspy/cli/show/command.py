@@ -19,14 +19,13 @@ from ..capture_options import Option, add_click_options
 from ..fifo import begins_as_capture
 from ..filter_option import FILTER, combined_filter, filter_rows, report_no_match
 from ..screen import Screen, say
-from ..transcripts import CaptureSelection, index_of, is_large, row_of, select_captures, transcript_of
+from ..transcripts import CaptureSelection, is_large, row_of, select_captures, transcript_of
 
 if TYPE_CHECKING:
     import click
 
     from ...transcript.filter.grammar import Filter
     from ...transcript.filter.result import FilterResult
-    from ..indexes import CaptureIndex
     from ..since import Since
     from .follow import Output
 
@@ -77,42 +76,11 @@ def run(**values: Any) -> None:
 
         selection, shown_whats = select_captures_since(what, since)
     is_whole = options.http or options.raw or selection.is_one_row
-    index = index_of(selection, may_be_live=True)
-    indexed = None if index is None else _indexed(index, selection, options, condition, keeps_frames=is_whole)
-    if indexed is not None:
-        transcript, live = indexed, index is not None and index.is_live
-    elif condition is None and options.is_plain and screen.terminal and selection.rows is None and is_large(selection):
-        _streamed(screen, selection, options, index)
+    if condition is None and options.is_plain and screen.terminal and selection.rows is None and is_large(selection):
+        _streamed(screen, selection, options)
         return
-    else:
-        if index is not None and index.is_live:
-            transcript, live = index.so_far(keeps_frames=is_whole), True
-        else:
-            transcript, live = transcript_of(selection, keeps_frames=is_whole)
-        if index is not None:
-            index.checked.take(transcript)
-            index.write_later(transcript)
+    transcript, live = transcript_of(selection, keeps_frames=is_whole)
     _show(transcript, selection, shown_whats, options, screen, condition, live=live)
-
-
-def _indexed(
-    index: CaptureIndex, selection: CaptureSelection, options: _ShowOptions, condition: Filter | None, *, keeps_frames: bool
-) -> Transcript | None:
-    """Return the transcript of an indexed capture; None if it has to be read whole.
-
-    Where it has grown, nobody has looked for findings: then a capture that is over is read whole for its timeline, as all rows are
-    made, and for findings that were asked for.
-    """
-    is_some = options.since is not None
-    is_known = options.stats and condition is None and selection.rows is None  # the index has these numbers
-    all_at_once = options.takes_all and not is_some and not is_known
-    transcript = index.transcript(keeps_frames=keeps_frames, all_at_once=all_at_once, recounts=is_some)
-    if transcript is not None or is_some or options.takes_all or (condition is not None and "rule" in condition.keys):
-        return transcript
-    takes_few = selection.rows is not None or condition is not None
-    if takes_few or (index.is_live and not options.as_json):
-        return index.grown(keeps_frames=keeps_frames)
-    return None
 
 
 def _show(
@@ -175,11 +143,6 @@ class _ShowOptions(NamedTuple):
     def is_plain(self) -> bool:
         """True for the timeline of everything, by time."""
         return not (self.as_json or self.http or self.stats or self.raw or self.sort or self.since)
-
-    @property
-    def takes_all(self) -> bool:
-        """True if it takes all rows to show some."""
-        return bool(self.stats or self.sort)
 
     @property
     def row_detail(self) -> Detail | None:
@@ -285,14 +248,11 @@ def _timeline(
         screen.advise(line)
 
 
-def _streamed(screen: Screen, selection: CaptureSelection, options: _ShowOptions, index: CaptureIndex | None) -> None:
+def _streamed(screen: Screen, selection: CaptureSelection, options: _ShowOptions) -> None:
     """Print the timeline of a large capture as it is read, and what to do next."""
     from .streamed import show_streamed
 
-    checked = None if index is None else index.checked
-    transcript = show_streamed(selection.paths[0], screen, checked, stderr=not options.no_stderr, detail=options.row_detail)
-    if index is not None:
-        index.write_later(transcript)
+    transcript = show_streamed(selection.paths[0], screen, stderr=not options.no_stderr, detail=options.row_detail)
     for line in next_commands(transcript, options.what, live=False, width=screen.width):
         screen.advise(line)
 

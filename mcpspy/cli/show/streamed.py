@@ -18,7 +18,6 @@ from ...views.timeline.findings import finding_lines
 from ...views.timeline.summary import capture_line, capture_lines, summary
 from ...views.timeline.timeline import Timeline, timeline_columns
 from ..credential_search import CredentialSearch
-from ..indexes import CheckedFindings
 from ..progress import ReadingProgress
 from ..screen import Screen
 from ..transcripts import records_of
@@ -31,10 +30,8 @@ WAITING_ROWS = 1_000
 """A row that has not ended is shown before this many later ones, or else when it ends."""
 
 
-def show_streamed(
-    path: str, screen: Screen, checked: CheckedFindings | None, *, stderr: bool, detail: Detail | None
-) -> Transcript:
-    """Print the timeline of a capture as it is read; return its transcript. Its findings are those of a check, if there was one.
+def show_streamed(path: str, screen: Screen, *, stderr: bool, detail: Detail | None) -> Transcript:
+    """Print the timeline of a capture as it is read; return its transcript.
 
     Raises: CaptureError; OSError.
     """
@@ -50,8 +47,6 @@ def show_streamed(
         if machine is not None:
             screen.lines(_lines(machine, transcript, queue.take()))
     transcriber.close()
-    if checked is not None:
-        checked.take(transcript)
     machine = machine or _begin(transcript, screen, progress, stderr=stderr, detail=detail)
     screen.lines(_lines(machine, transcript, queue.rest()))
     screen.lines(_ending(machine, transcript, screen.width))

@@ -1,4 +1,4 @@
-"""The captures that `mcpspy tui` shows: read whole, taken from an index, or read as they grow."""
+"""The captures that `mcpspy tui` shows: read whole, or read as they grow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...transcript.findings.run import findings
 from ...transcript.hops import forwarded_calls
 from ...transcript.model import Numbered, Row, Transcript
 from ..fifo import named_file
-from ..transcripts import CaptureSelection, GrowingTranscript, index_of, transcript_of
+from ..transcripts import CaptureSelection, GrowingTranscript, transcript_of
 
 if TYPE_CHECKING:
     from ...tui.source import RowSource
@@ -119,17 +119,10 @@ class GrowingSource:
 
 
 def source_of(selection: CaptureSelection, name: str = "") -> RowSource:
-    """Open captures: those that grow to be followed, others from the index or whole. Raises: CaptureError; OSError."""
+    """Open captures: those that grow to be followed, others whole. Raises: CaptureError; OSError."""
     if any(path != STDIN and is_live(path) for path in selection.paths):
         return GrowingSource(selection.paths, name)
-    index = index_of(selection)
-    indexed = None if index is None else index.transcript(keeps_frames=True, all_at_once=False, recounts=False)
-    if indexed is not None:
-        return FinishedSource(indexed, selection.paths, name)
     transcript, _ = transcript_of(selection, keeps_frames=True)
-    if index is not None:
-        index.checked.take(transcript)
-        index.write_later(transcript)
     return FinishedSource(transcript, selection.paths, name)
 
 

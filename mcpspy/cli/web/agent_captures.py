@@ -25,7 +25,7 @@ from ...views.timeline.model_call import bodies
 from ..diff import compared
 from ..list import find_recordings
 from ..share.copy import Original, copier_of
-from ..transcripts import CaptureSelection, GrowingTranscript, index_of, select_captures, transcript_of, without_rows
+from ..transcripts import CaptureSelection, GrowingTranscript, select_captures, transcript_of, without_rows
 from .agent_sending import planned_call, planned_replay, sent_call, sent_replay
 from .catalog_cache import CatalogCache
 
@@ -79,15 +79,10 @@ class StoredCaptures:
         return known._replace(rows=chosen, what=without_rows(what) or what, first_row=number)
 
     def _read(self, selection: CaptureSelection, *, all_rules: bool) -> SelectedTranscript:
-        index = index_of(selection)
-        indexed = None if index is None else index.transcript(keeps_frames=True, all_at_once=False, recounts=False)
         limits: dict[Unchecked, None] = {}
-        if indexed is not None:
-            transcript, live = indexed, False
-        else:
-            transcript, live = transcript_of(selection, keeps_frames=True)
-            if all_rules and not live:
-                transcript.findings = all_findings(transcript, limits=limits)
+        transcript, live = transcript_of(selection, keeps_frames=True)
+        if all_rules and not live:
+            transcript.findings = all_findings(transcript, limits=limits)
         missing = [*limits, *unchecked(transcript), *unrecorded(transcript)]
         return SelectedTranscript(
             transcript,
@@ -101,7 +96,7 @@ class StoredCaptures:
     def compare(self, before: str, after: str) -> tuple[Comparison, Mask]:
         """Compare two selections. Raises: McpspyError; OSError."""
         first, second = self.selection(before), self.selection(after)
-        comparison = compared(first, second, quickly=True)
+        comparison = compared(first, second)
         changes = [change for server in comparison.servers for change in server.calls]
         rows: list[Row] = [row for change in changes for row in (change.before, change.after) if row is not None]
         rows += [change.row for server in comparison.servers for change in server.messages]

@@ -13,30 +13,33 @@ from typing import Any, Final
 from ...capture.store.catalog import CatalogEntry, Recording, is_counted, recordings
 from ...capture.store.folder import captures_folder
 from ...errors import FilterError
+from ...lazy_pattern import lazy_pattern
 from ...transcript.client_rows import ClientKey, ClientRows
 from ...transcript.filter.filter import FilterMatcher, filter_of
-from ...transcript.findings.finders import CHECKED, left_rules
+from ...transcript.findings.finders import left_rules
 from ...transcript.findings.rule import Finding
 from ...transcript.findings.run import findings
 from ...transcript.hops import forwarded_calls
 from ...transcript.llm.tool_trips import tool_trips
-from ...transcript.model import Exchange, Numbered, Row, Transcript
+from ...transcript.model import CaptureInfo, Exchange, ModelCall, Numbered, Row, Transcript
 from ...views.page.page import heading, live_page, part
-from ...views.page.row_details import row_details
+from ...views.page.row_details import messages_of_call, row_details
 from ...views.page.rows import page_row, progress
-from ...views.text.escape import safe_text
+from ...views.text.escape import decoded, safe_text
 from ...views.text.units import wall_time
+from ...views.timeline.exchange import messages_of
 from ..export.formats import page_files
 from ..export.selection import shell_names
-from ..transcripts import CaptureSelection, GrowingTranscript, client_keys, index_of
+from ..transcripts import GrowingTranscript, client_keys
 from .catalog_cache import CatalogCache
-from .indexed_recording import IndexedRecording, contains
 
 MAX_RECORDINGS: Final = 40
 """The number of recordings that the page lists, the newest."""
 
 FIRST_ROWS: Final = 2_000
 """So many rows are sent first."""
+
+_UNICODE_ESCAPE: Final = lazy_pattern(r"\\u([0-9a-fA-F]{4})")
 
 HEADING_S: Final = 1.0
 """Time between two headings while a call is pending."""
@@ -58,15 +61,10 @@ class StoredRecordings:
         name = recording or next(map(_name, self._with_messages(1)), "")
         return "".join(live_page(self._files, recording=name, follows=not recording))
 
-    def open(self, recording: str) -> GrowingRecording | IndexedRecording | None:
+    def open(self, recording: str) -> GrowingRecording | None:
         """Open a recording by its name, to be read from its beginning; None if there is none."""
-        captures = self._store.entries()
-        named = _named(recording, captures)
-        if named is None:
-            return None
-        if any(_may_join(capture) for capture in captures):
-            return GrowingRecording(recording, self._store)
-        return IndexedRecording.of(named) or GrowingRecording(recording, self._store)
+        is_known = _named(recording, self._store.entries()) is not None
+        return GrowingRecording(recording, self._store) if is_known else None
 
     def _with_messages(self, limit: int = MAX_RECORDINGS) -> list[Recording]:
         """Find the newest recordings that have a message."""
@@ -192,7 +190,7 @@ class GrowingRecording:
         return [
             row.row
             for row in transcript.rows
-            if isinstance(row, Numbered) and contains(row, transcript.captures[row.capture], lower)
+            if isinstance(row, Numbered) and _contains(row, transcript.captures[row.capture], lower)
         ]
 
     def filter(self, expression: str) -> list[int]:
@@ -205,16 +203,6 @@ class GrowingRecording:
         matches = (lambda _: True) if wanted is None else FilterMatcher(wanted, transcript).matches
         return [self._indexes[id(row)] for row in transcript.rows if id(row) in self._indexes and matches(row)]
 
-    def _found(self, whole: Transcript, client: ClientRows | None) -> list[Finding]:
-        """Return the findings: those of a check, if there was one since the capture changed last."""
-        whole.__dict__.pop(CHECKED, None)
-        selection = CaptureSelection(paths=tuple(tail.path for tail in self._growing.tails))
-        index = None if client is not None or self._growing.live else index_of(selection)
-        if index is None or not index.checked.word:
-            return findings(whole, None if client is None else client.is_about)
-        index.checked.take(whole)
-        return whole.findings
-
     def part(self, name: str) -> Any:
         """Write the `diagram`, `findings` or `numbers` of the transcript so far."""
         whole = self._growing.transcript
@@ -222,7 +210,8 @@ class GrowingRecording:
             whole.hops = forwarded_calls(whole)
         if name != "diagram" and (self._pending or not self._checked):
             before = self._checked, self._findings, left_rules(whole)
-            self._findings, self._checked = self._found(whole, self._client), self._rest is None
+            self._findings = findings(whole, None if self._client is None else self._client.is_about)
+            self._checked = self._rest is None
             self._due_s = self._due_s if before == (self._checked, self._findings, left_rules(whole)) else 0.0
         transcript = self._transcript
         return part(name, transcript, transcript.rows)
@@ -257,3 +246,17 @@ def _list_item(recording: Recording) -> dict[str, Any]:
         "when": when,
         "live": any(capture.live for capture in recording.entries),
     }
+
+
+def _contains(row: Numbered, capture: CaptureInfo, lower: str) -> bool:
+    """Return whether a row has a text, which is in lower case, in a payload."""
+    if isinstance(row, ModelCall):
+        texts = [str(message.get("text", "")) for message in messages_of_call(row, capture)]
+    else:
+        texts = [decoded(message.raw) for message in messages_of(row)]
+    return any(lower in _without_escapes(text).lower() for text in texts)
+
+
+def _without_escapes(text: str) -> str:
+    """Replace the Unicode escapes of JSON by their characters, as the page shows them."""
+    return _UNICODE_ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "\\u" in text else text

@@ -16,7 +16,6 @@ from ...transcript.findings.rule import Finding
 from ...transcript.mcp.methods import OPENINGS, PROGRESS
 from ...transcript.model import CaptureInfo, Exchange, Outcome, Transcript, UnpairedMessage
 from ...transcript.offers.definitions import LISTINGS, offers
-from ...transcript.stored_rows import StoredRows
 from ..json.walk import similarity, traits
 from ..mock.content import VOLATILE, answer_bytes, answer_reading, match_digest, params_bytes, params_reading, params_value
 from .difference import NO_DIFFERENCES as _NONE
@@ -135,11 +134,6 @@ class Comparison:
     limit: Limit = Limit()
     whole: bool = True
     """True if everything was compared; else only some rows, and the findings about them."""
-    unread: int = 0
-    """The number of calls and messages that were recorded with other bytes, and were not read: too many differ."""
-
-    rules_left: tuple[str, ...] = ()
-    """The rules whose findings were not compared: not both captures were searched for them."""
 
     @property
     def slower(self) -> list[DurationChange]:
@@ -147,15 +141,9 @@ class Comparison:
         return [change for server in self.servers for change in server.took if change.after_ns > change.before_ns]
 
     @property
-    def has_other_calls(self) -> bool:
-        """True if a call or a message of the server differs, or may differ."""
-        return self.unread > 0 or any(server.calls or server.messages for server in self.servers)
-
-    @property
     def different(self) -> bool:
-        """True if anything that counts differs, or may differ and was not read."""
-        differs = any(server.is_different for server in self.servers) or (self.limit.counts and bool(self.slower))
-        return differs or self.unread > 0
+        """True if anything that counts differs."""
+        return any(server.is_different for server in self.servers) or (self.limit.counts and bool(self.slower))
 
 
 def compare(before: ComparedSide, after: ComparedSide, ignore: Sequence[str] = (), limit: Limit | None = None) -> Comparison:
@@ -322,9 +310,8 @@ def findings_by_request(side: ComparedSide, capture: CaptureInfo | None) -> list
         return []
     findings = [finding for finding in side.transcript.findings if finding.capture == capture.index]
     rows = {finding.row for finding in findings if finding.row is not None}
-    all_rows = side.transcript.rows
-    some = filter(None, map(all_rows.row, sorted(rows))) if isinstance(all_rows, StoredRows) else all_rows
-    requests = {row.row: (row.method, row.target or "") for row in some if isinstance(row, Exchange) and row.row in rows}
+    exchanges = (row for row in side.transcript.rows if isinstance(row, Exchange) and row.row in rows)
+    requests = {row.row: (row.method, row.target or "") for row in exchanges}
     return [
         ((finding.rule, *requests.get(finding.row or 0, ())), finding)
         for finding in findings

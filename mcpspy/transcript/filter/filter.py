@@ -13,14 +13,11 @@ from typing import Final
 from ...lazy_pattern import lazy_pattern
 from ..message import Message
 from ..model import CaptureInfo, Exchange, Numbered, Row, Transcript, UnpairedMessage
-from ..stored_rows import StoredRows
 from . import facts
-from .bounds import bounds, literals, texts
 from .facts import Subject
 from .grammar import AllOf, AnyOf, Filter, Node, Not, Term, Text, parse, terms
 from .keys import HINTS, KEYS, Test, checked
 from .result import FilterResult
-from .row_classes import possible
 
 _CHECKS: Final = dict.fromkeys(KEYS, checked)
 
@@ -106,30 +103,17 @@ class MessageMatcher:
 def filter_rows(chosen: Filter, transcript: Transcript, rows: Sequence[Row], zone: tzinfo | None = None) -> FilterResult:
     """Return the rows of `transcript` among `rows` that a filter lets through. `zone` is as in `FilterMatcher`."""
     matches = FilterMatcher(chosen, transcript, zone).matches
-    likely = _likely(rows, chosen, transcript, zone) if isinstance(rows, StoredRows) else rows
-    passing = [row for row in likely if matches(row)]
+    passing = [row for row in rows if matches(row)]
     matching = sum(1 for row in passing if isinstance(row, Numbered))
-    total = rows.figures.numbered if isinstance(rows, StoredRows) else sum(1 for row in rows if isinstance(row, Numbered))
+    total = sum(1 for row in rows if isinstance(row, Numbered))
     return FilterResult(filter=chosen, rows=passing, matching=matching, total=total)
 
 
 def tested(chosen: Filter, transcript: Transcript) -> Iterator[Row | None]:
     """Test row after row, for those who cannot wait for the last. Yields each row that matches, and None for each other one."""
     matches = FilterMatcher(chosen, transcript).matches
-    rows = transcript.rows
-    for row in _likely(rows, chosen, transcript, None) if isinstance(rows, StoredRows) else rows:
+    for row in transcript.rows:
         yield row if matches(row) else None
-
-
-def _likely(rows: StoredRows[Row], chosen: Filter, transcript: Transcript, zone: tzinfo | None) -> Iterator[Row]:
-    """Return the rows that an index cannot rule out."""
-    node = chosen.node
-    return rows.likely(
-        FilterMatcher(Filter(possible(node)), transcript, zone).matches,
-        bounds(node, transcript, zone),
-        literals(node),
-        [_spellings(text) for text in texts(node)[:1]],
-    )
 
 
 def rules_by_row(transcript: Transcript) -> dict[int, set[str]]:

@@ -333,3 +333,23 @@ def _unknown(name: str, operator: str, keys: Keys, hints: Mapping[str, str]) -> 
     if not meant and len(plain) <= MAX_KEY_LETTERS:
         meant = next(iter(get_close_matches(plain, keys, 1)), "")
     return reason, f"Did you mean {meant}?" if meant else f"The keys are {', '.join(keys)}."
+
+
+_ANY_TASK: Final = Term(key="task", operator=":", value="*")
+
+
+def possible(node: Node, *, is_wanted: bool = True, keys: frozenset[str]) -> Node:
+    """Return a tree that matches all that `node` matches, and more, with terms of these keys alone."""
+    match node:
+        case Not(part=part):
+            return Not(part=possible(part, is_wanted=not is_wanted, keys=keys))
+        case AllOf(parts=parts):
+            return AllOf(parts=tuple(possible(part, is_wanted=is_wanted, keys=keys) for part in parts))
+        case AnyOf(parts=parts):
+            return AnyOf(parts=tuple(possible(part, is_wanted=is_wanted, keys=keys) for part in parts))
+        case Term(key=key) if key in keys:
+            return node
+        case Term(key="task") if is_wanted:
+            return _ANY_TASK
+        case _:
+            return AllOf(parts=()) if is_wanted else AnyOf(parts=())  # of which the first always matches, and the second never

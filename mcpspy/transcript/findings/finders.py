@@ -221,23 +221,9 @@ def left_modules(transcript: Transcript) -> Container[str]:
     return _OPTIONAL if is_large(transcript) else () if _is_told(transcript) else _ON_COMMAND_LINE
 
 
-UNCHECKED: Final = "_unchecked"
-"""The mark of a transcript in which nobody looked for findings: of a capture that has grown since its index was written."""
-
-CHECKED: Final = "_checked"
-"""The mark of a transcript whose findings are those of `mcpspy check`."""
-
-
 def left_rules(transcript: Transcript) -> tuple[str, ...]:
-    """Return the names of the rules that views leave to `mcpspy check`; none if it has been asked."""
-    if CHECKED in transcript.__dict__:
-        return ()
+    """Return the names of the rules that views leave to `mcpspy check`."""
     return LEFT_TO_CHECK if is_large(transcript) else () if _is_told(transcript) else LEFT_ELSEWHERE
-
-
-def is_unchecked(transcript: Transcript) -> bool:
-    """Return whether nobody looked for findings in a transcript."""
-    return UNCHECKED in transcript.__dict__
 
 
 def _is_told(transcript: Transcript) -> bool:

@@ -21,7 +21,6 @@ from .finders import (
     TRANSCRIPT_FINDERS,
     concerns,
     finder,
-    is_unchecked,
     left_modules,
     left_rules,
 )
@@ -38,12 +37,7 @@ if TYPE_CHECKING:
     from .rule import Finding, Hit, Unchecked
 
 _ALL_CAPTURES = -1
-_HITS: Final = "_hits"
 _LIMITS: Final = "_limits"
-_KNOWN_HITS: Final = "_known_hits"
-
-MAX_HITS: Final = 10_000
-"""The hits of a transcript with more are not kept."""
 
 _FOLLOWING: Final = frozenset({
     "ambiguous-stream", "duplicate-response", "event-id-again", "id-in-use", "id-reused", "method-not-in-revision",
@@ -56,7 +50,6 @@ _FOLLOWED: Final = frozenset({"insufficient-scope", "pages-unread", "refused-han
 """Rules about what did not come after a message, or not in time."""
 
 LEFT_REASON: Final = "only mcpspy check runs them"
-GROWN_REASON: Final = "the capture grew since its index was written, and only mcpspy check runs them"
 
 COMPARING = "trust"
 """The module that finds more if there are baselines."""
@@ -67,15 +60,10 @@ def findings(transcript: Transcript, wanted: Callable[[Finding], bool] | None = 
 
     Equal hits are one finding, which points at the first and counts all. Only what is `wanted` counts; None: all.
     """
-    known: list[tuple[int, Hit]] | None = transcript.__dict__.get(_KNOWN_HITS)
-    if known is not None:
-        return _counted(known, wanted)
     credentials = _credentials(transcript)
     facts = TranscriptFacts(transcript=transcript)
     left = left_modules(transcript)
     hits = _hits(facts, lambda name: name not in left)
-    if wanted is None and len(transcript.captures) == 1:
-        hits = _noted(transcript, hits)
     found = _with_hops(transcript, _counted(_settled(transcript, hits), wanted))
     reached_limits(transcript).update(facts.limits)
     return found if credentials is None else credentials.masked(found)
@@ -113,44 +101,6 @@ def all_findings(
     return asked if credentials is None else credentials.masked(asked)
 
 
-def _noted(transcript: Transcript, hits: Iterator[tuple[int, Hit]]) -> Iterator[tuple[int, Hit]]:
-    """Keep the hits that pass, if they are few."""
-    noted: list[tuple[int, Hit]] = []
-    for item in hits:
-        if len(noted) <= MAX_HITS:
-            noted.append(item)
-        yield item
-    transcript.__dict__[_HITS] = noted if len(noted) <= MAX_HITS else None
-
-
-def hits_of(transcript: Transcript) -> list[tuple[int, Finding, str]] | None:
-    """Return what `findings` counted of one capture, each with its capture and its group; None if that is not known.
-
-    Sentences are as they are shown, and the group of those without one is a number.
-    """
-    noted: list[tuple[int, Hit]] | None = transcript.__dict__.get(_HITS)
-    if noted is None:
-        return None
-    credentials = _credentials(transcript)
-    numbers: dict[str, int] = {}
-    groups = [group or f"\n{numbers.setdefault(_words(finding), len(numbers))}" for _, (finding, group) in noted]
-    shown = [finding for _, (finding, _) in noted]
-    shown = shown if credentials is None else credentials.masked(shown)
-    return [(capture, finding, group) for (capture, _), finding, group in zip(noted, shown, groups, strict=True)]
-
-
-def know_hits(transcript: Transcript, hits: list[tuple[int, Finding, str]]) -> None:
-    """Let the findings of a transcript be counted of what `hits_of` returned, and not sought again."""
-    from .rule import Hit
-
-    transcript.__dict__[_KNOWN_HITS] = [(capture, Hit(finding, group)) for capture, finding, group in hits]
-
-
-def knows_hits(transcript: Transcript) -> bool:
-    """Return whether findings of some rows of a transcript can be counted without seeking them again."""
-    return _KNOWN_HITS in transcript.__dict__
-
-
 def gather_early(transcript: Transcript, rows: PackedRows, more: Sequence[OfRows]) -> None:
     """Gather the facts of a transcript of one capture while its rows are packed, as far as possible. `more` watch it too."""
     of_exchanges = [watcher for name in CAPTURE_FINDERS for watcher in getattr(finder(name), "WATCHERS", ())]
@@ -182,10 +132,6 @@ def share_limits(whole: Transcript, part: Transcript) -> None:
 
 def unchecked(transcript: Transcript) -> list[Unchecked]:
     """Return what the findings of a transcript leave out: rules that were left to `mcpspy check`, limits, what was not recorded."""
-    if is_unchecked(transcript):
-        from .rule import Unchecked
-
-        return [Unchecked(rules=(), reason=GROWN_REASON, did_run=False), *unrecorded(transcript)]
     left = left_rules(transcript)
     others = [*reached_limits(transcript), *unrecorded(transcript)]
     if not left:

@@ -14,7 +14,6 @@ from ...wire.sse import SseEvent, parse
 from ..calls.join import CallJoiner
 from ..correlator import appended
 from ..decoder import message_of
-from ..known_exchanges import UnknownExchangeError
 from ..model import HTTP_REDIRECTS, CaptureInfo, ChannelEvent, Exchange, Kind, Row, UnpairedMessage
 from .correlate import HttpCorrelator, OpenTransaction
 from .decode import (
@@ -29,7 +28,7 @@ from .decode import (
 )
 from .head import EVENT_STREAM, LAST_EVENT_ID, Head, read_head
 from .payloads import DONE, add_note, measure
-from .scopes import ScopeState, SentBefore, SentEvent, endpoint, origin, path_and_query
+from .scopes import ScopeState, SentEvent, endpoint, origin, path_and_query
 from .transaction import (
     ANSWER_REFUSED,
     ANSWER_TAKEN,
@@ -239,10 +238,6 @@ class TransactionAssembler:
         for open_stream in self._streams.values():
             if open_stream.decoder is not None:
                 open_stream.decoder.damaged = True
-
-    def lacks_some(self, sent_before: SentBefore) -> None:
-        """Let it be known that there were exchanges and events before in the scopes so far: see `Correlator.lacks_some`."""
-        self._scopes.lack_some(sent_before)
 
     def pack_with(self, rows: PackedRows, source: PayloadSource) -> None:
         """Append to `rows` from now on, and have `pack` pack transactions, whose records can be read again."""
@@ -464,8 +459,6 @@ class TransactionAssembler:
         if data:
             state.events.setdefault(hash((id, data)), event)
         if key not in state.event_ids:
-            if state.sent_before is not None and state.sent_before(state.scope, id):
-                raise UnknownExchangeError(id)
             state.event_ids[key] = event
             return False
         if not data:  # it only repeats the position of the stream

@@ -6,7 +6,7 @@ hundred clients with the same ids are never mixed up. Source: MCP specification,
 
 import re
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,24 +28,19 @@ class SentEvent(msgspec.Struct, frozen=True, gc=False):
     number: int
 
 
-SentBefore: TypeAlias = Callable[[Scope, str], bool]
-
-
 class ScopeState:
     """One scope at work. `scope` is its entry in the transcript; `events` are its events with ids, by hashes of id and data.
 
-    `event_ids` are the same events by hashes of their ids alone: None for an id that several events have. If events came before
-    these, `sent_before` returns whether one of them may have had an id.
+    `event_ids` are the same events by hashes of their ids alone: None for an id that several events have.
     """
 
-    __slots__ = ("correlator", "event_ids", "events", "is_open", "scope", "sent_before")
+    __slots__ = ("correlator", "event_ids", "events", "is_open", "scope")
 
     def __init__(self, kind: ScopeKind, next_row: Callable[[], int], probes: ProbeDetector, *, session: str = "") -> None:
         self.scope = Scope(kind, session=session)
         self.correlator = Correlator(next_row, probes)
         self.events: dict[int, SentEvent] = {}
         self.event_ids: dict[int, SentEvent | None] = {}
-        self.sent_before: SentBefore | None = None
         self.is_open = True
         """True while the stream of HTTP+SSE goes on."""
 
@@ -173,12 +168,6 @@ class Scopes:
             return urljoin(urljoin(self.url, get.target), uri)
         except ValueError:
             return ""
-
-    def lack_some(self, sent_before: SentBefore) -> None:
-        """Let it be known that there were exchanges and events before in the sessions and the streams so far."""
-        for state in (*self._sessions.values(), *self._streams.values()):
-            state.sent_before = sent_before
-            state.correlator.lacks_some()
 
     def close(self) -> list[Exchange]:
         """End all scopes; return the exchanges that changed."""

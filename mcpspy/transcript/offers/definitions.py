@@ -12,7 +12,6 @@ import msgspec
 
 from ...wire.json_spans import UNREADABLE, Slice, items, members, string
 from ..model import CaptureInfo, Exchange, Kind, Message, Row, Transcript
-from ..stored_rows import StoredRows
 
 
 class DefinitionKind(StrEnum):
@@ -71,9 +70,7 @@ def offers(transcript: Transcript) -> list[Offer]:
     """Return the offer in each capture of `transcript`, in its order. Linear in the lists that were fetched."""
     readers = [_OfferReader(Offer(info)) for info in transcript.captures]
     rows: Iterable[Row] = transcript.rows
-    if isinstance(rows, StoredRows):
-        rows = rows.likely(_is_listing)
-    elif kept := getattr(rows, "kept", None):  # packed rows are made again, and lists are not packed
+    if kept := getattr(rows, "kept", None):  # packed rows are made again, and lists are not packed
         rows = kept()
     for row in rows:
         if isinstance(row, Exchange) and _is_listing(row):

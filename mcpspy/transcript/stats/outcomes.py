@@ -10,7 +10,6 @@ from typing import TypeVar
 from ..calls.call import Call, CallPart
 from ..mcp.methods import LISTEN
 from ..model import CaptureInfo, Exchange, Outcome, Row, Transcript
-from ..stored_rows import StoredRows
 
 RowT = TypeVar("RowT", bound=Row)
 
@@ -33,8 +32,6 @@ def measured_call(call: Call | None, row: Exchange) -> Call | None:
 
 def outcomes(transcript: Transcript) -> Counter[Outcome]:
     """Return the number of calls in `transcript`, by outcome. A call that a gateway forwarded counts once, as its client saw it."""
-    if isinstance(transcript.rows, StoredRows):
-        return Counter({Outcome(name): count for name, count in transcript.rows.figures.outcomes.items()})
     bare = getattr(transcript.rows, "without_payloads", None)  # of packed rows, without a list of all
     exchanges = (row for row in (transcript.rows if bare is None else bare()) if isinstance(row, Exchange))
     return outcomes_of(once(exchanges, transcript) if transcript.hops else exchanges, transcript.captures)

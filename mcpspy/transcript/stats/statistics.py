@@ -18,7 +18,6 @@ from ..exchange import ForwardedCall, shared_answer
 from ..mcp.fields import code_of
 from ..model import CaptureInfo, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
 from ..phases import Lifecycle, lifecycles
-from ..stored_rows import StoredRows
 from ..waiting import unread_ns
 from .context import ServerCost, costs
 from .http import HttpNumbers, http_numbers
@@ -210,8 +209,6 @@ class ServerNumbers:
     malformed: int
     log_lines: int
     log_bytes: int
-    known_latency: Latency | None = None
-    """The distribution of the durations of all `calls`, where those are not known one by one."""
     forwarded: ForwardedNumbers | None = None
     """The calls that came through a gateway whose other side was tapped too. They are counted there, and not in `calls`."""
 
@@ -219,8 +216,7 @@ class ServerNumbers:
 def numbers(transcript: Transcript, rows: list[Row] | None = None) -> list[ServerNumbers]:
     """Return the numbers of each capture, in its order. `rows` are the rows to count; None: all."""
     counted = transcript if rows is None else Transcript(captures=transcript.captures, rows=rows)
-    knows_lifecycles = rows is None and not isinstance(transcript.rows, StoredRows)
-    known = lifecycles(transcript) if knows_lifecycles else [None] * len(transcript.captures)
+    known = lifecycles(transcript) if rows is None else [None] * len(transcript.captures)
     counters = [_CaptureCounter(info, lifecycle) for info, lifecycle in zip(transcript.captures, known, strict=True)]
     hops = transcript.hops
     for row in counted.rows:

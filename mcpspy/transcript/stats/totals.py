@@ -46,7 +46,7 @@ def totals(servers: Iterable[ServerNumbers]) -> Totals:
         failed=sum(call.failed for call in calls),
         pending=sum(call.pending for call in calls),
         requests=sum(call.count for server in near for call in server.requests),
-        latency=some[0].known_latency if len(some) == 1 and some[0].known_latency else latency(durations_ns),
+        latency=latency(durations_ns),
         messages=sum(server.messages for server in near),
         client_bytes=sum(server.sent_bytes[CLIENT] for server in near),
         server_bytes=sum(server.sent_bytes[SERVER] for server in near),

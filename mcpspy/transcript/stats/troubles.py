@@ -8,7 +8,6 @@ import msgspec
 
 from ..http.transaction import Transaction
 from ..model import HTTP_ERRORS, CaptureInfo, Exchange, Outcome, Transcript, UnpairedMessage
-from ..stored_rows import StoredRows
 
 _LOGIN = 401
 _REFUSED = (Outcome.HTTP_ERROR, Outcome.REDIRECTED)
@@ -33,10 +32,6 @@ def troubles(*transcripts: Transcript) -> Troubles:
     """Count the troubles of all captures, once what both sides of a gateway show; rows are looked at only where there was HTTP."""
     counted = Troubles()
     for transcript in transcripts:
-        if isinstance(transcript.rows, StoredRows):
-            for name, count in transcript.rows.figures.troubles.items():
-                setattr(counted, name, getattr(counted, name) + count)
-            continue
         for info in transcript.captures:
             counted.forced_stops += info.escalations
             counted.cut_streams += sum(map(_is_cut, info.transactions.values()))

@@ -38,9 +38,6 @@ def comparison_lines(
     for name, transcript in (("A", comparison.before), ("B", comparison.after)):
         for capture in transcript.captures[:MAX_CAPTURES]:
             yield fitted(_side(name, capture, zone), width)
-    if comparison.unread:
-        words = f"not compared: {counted(comparison.unread, 'more call or message')} recorded with other bytes"
-        yield from note_lines(words, indent=2, width=width)
     several = len(comparison.servers) > 1
     for server in comparison.servers:
         lines = list(_server(server, comparison, width))

@@ -15,7 +15,7 @@ from ...transcript.filter.result import FilterResult, findings_about
 from ...transcript.findings.rule import Finding, Unchecked
 from ...transcript.findings.run import unchecked
 from ...transcript.http.transaction import Transaction
-from ...transcript.log_matches import LogMatch, matches_in
+from ...transcript.log_matches import LogMatch, log_matches
 from ...transcript.mcp.content import content_facts
 from ...transcript.model import (
     CaptureInfo,
@@ -67,7 +67,7 @@ def transcript_json(
         capture_object(capture) | lifecycle_object(lifecycle)
         for capture, lifecycle in zip(transcript.captures, lifecycles(transcript), strict=True)
     ]
-    matches = matches_in(transcript)
+    matches = log_matches(transcript.rows)
     head = {"schema": SCHEMA, "captures": captures, "summary": summary_object(transcript, live=live)}
     if since_wall_ns is not None:
         head["since_wall_ns"] = since_wall_ns

@@ -7,8 +7,7 @@ from ...transcript.llm.usage import ModelNumbers, ToolNumbers, leg_numbers
 from ...transcript.model import Numbered, Row, Transcript
 from ...transcript.outcome import outcome_counts
 from ...transcript.stats.context import ServerCost
-from ...transcript.stats.statistics import CallNumbers, Latency, ServerNumbers
-from ...transcript.stats.stored_numbers import known_numbers
+from ...transcript.stats.statistics import CallNumbers, Latency, ServerNumbers, numbers
 from ...transcript.stats.totals import totals
 from ..text.json_text import SCHEMA, as_json, with_lines
 from .llm import run_object
@@ -17,7 +16,7 @@ from .rows import capture_object, lifecycle_object, summary_object
 
 def statistics_json(transcript: Transcript, rows: list[Row] | None = None, *, live: bool) -> str:
     """Return the text of the object, one server per line. `rows` are the rows to count; None counts all."""
-    all_servers = known_numbers(transcript, rows)
+    all_servers = numbers(transcript, rows)
     total = totals(all_servers)
     head = {
         "schema": SCHEMA,

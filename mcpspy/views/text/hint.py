@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 
 from ...lazy_pattern import lazy_pattern
 from ...transcript.model import Exchange, ModelCall, Outcome, Transcript
-from ...transcript.stored_rows import StoredRows
 from .cells import cells, padded
 from .escape import safe_text
 from .line import Line, fitted, line_cells
@@ -42,7 +41,7 @@ def next_commands(
     whats = list(whats)
     named = whats or list(shown_whats)
     here = _words(whats) + "".join(f" -F {shlex.quote(expression)}" for expression in filters)
-    calls: list[Exchange | ModelCall] = [*_exchanges(transcript), *transcript.model_calls]
+    calls: list[Exchange | ModelCall] = [*transcript.exchanges, *transcript.model_calls]
     commands: list[tuple[str, str]] = []
     if calls and len(named) <= 1:
         commands.append(_show_command(calls, _rows.sub("", named[0]) if named else "@"))
@@ -57,14 +56,6 @@ def next_commands(
     if width is not None and any(line_cells(line) > width for line in lines):
         return [[], *([(safe_text(command), "strong")] for command, _ in fitting)]
     return lines
-
-
-def _exchanges(transcript: Transcript) -> list[Exchange]:
-    """Return the exchanges of a transcript; of a large one those that matter here."""
-    rows = transcript.rows
-    if not isinstance(rows, StoredRows):
-        return transcript.exchanges
-    return [row for number in rows.figures.notable if isinstance(row := rows.row(number), Exchange)]
 
 
 def command_lines(commands: Iterable[tuple[str, str]], width: int | None) -> list[Line]:

@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator
 
 from ...lazy_pattern import lazy_pattern
-from ...transcript.log_matches import LogMatch, line_text, log_matches, matches_in
+from ...transcript.log_matches import LogMatch, line_text, log_matches
 from ...transcript.model import CaptureInfo, ChannelEvent, Exchange, Log, Numbered, Row, Transcript
-from ...transcript.stored_rows import StoredRows
 from ..text.cells import ELLIPSIS, cells, chopped, cut
 from ..text.escape import safe_text
 from ..text.line import Line, fitted, line_cells
@@ -74,14 +73,11 @@ def log_match_line(raw: bytes, match: LogMatch, room: int | None, *, inside: int
 def meanwhile(transcript: Transcript, row: Numbered, width: int | None, *, stderr: bool) -> Iterator[Line]:
     """Yield the lines of stderr and the channel events during an exchange, and every line that quotes one of its messages."""
     rows = transcript.rows
-    if isinstance(rows, StoredRows):
-        matches, others = matches_in(transcript) if stderr else {}, rows.others()
-    else:
-        matches, others = log_matches(other for other in rows if other.capture == row.capture) if stderr else {}, iter(rows)
+    matches = log_matches(other for other in rows if other.capture == row.capture) if stderr else {}
     capture = transcript.captures[row.capture]
     begin_ns, until_ns = _span(row)
     lines: list[Line] = []
-    for other in others:
+    for other in rows:
         if other.capture != row.capture or isinstance(other, Numbered):
             continue
         match = matches.get((other.capture, other.number)) if isinstance(other, Log) else None

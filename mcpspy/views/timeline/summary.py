@@ -8,14 +8,13 @@ from collections.abc import Collection, Iterator
 from datetime import datetime, tzinfo
 
 from ...transcript.absent_facts import TIMES, lacks
-from ...transcript.findings.finders import is_unchecked, left_rules
+from ...transcript.findings.finders import left_rules
 from ...transcript.findings.rule import Severity, Unchecked, is_at_least
 from ...transcript.findings.run import unchecked
 from ...transcript.model import CaptureInfo, Exchange, Outcome, Transcript
 from ...transcript.phases import Lifecycle, Phase, StartUp, lifecycles
 from ...transcript.stats.outcomes import outcomes
 from ...transcript.stats.troubles import Troubles, troubles
-from ...transcript.stored_rows import StoredRows
 from ...transcript.waiting import waited_ns
 from ..text.cells import cells
 from ..text.escape import safe_text
@@ -64,8 +63,7 @@ def summary(
     when = since or (f"in {duration(lasted_ns)}" if lasted_ns else "")
     trouble = troubles(*transcripts)
     left = {rule for transcript in transcripts for rule in left_rules(transcript)}
-    is_left = any(map(is_unchecked, transcripts))
-    sign = session_sign(calls, model_calls, trouble, severities, checked=checked and not left and not is_left)
+    sign = session_sign(calls, model_calls, trouble, severities, checked=checked and not left)
     parts = [_calls(calls, when, is_ok=sign == WELL)] if calls or not model_calls else []
     parts += outcome_counts(calls)
     parts += _longest_wait(transcripts) if calls[Outcome.PENDING] else []
@@ -78,8 +76,7 @@ def summary(
     parts += _exits(captures)
     parts.append([_completeness(captures, live=live)])
     if checked:
-        left_words = "all rules" if is_left else f"{len(left)} rules"
-        parts += [[(f"{left_words} left to check", "dim")]] if left or is_left else []
+        parts += [[(f"{len(left)} rules left to check", "dim")]] if left else []
         parts += unchecked_counts([limit for transcript in transcripts for limit in unchecked(transcript)], left)
     return headline(sign, parts, width)
 
@@ -92,9 +89,6 @@ def _longest_wait(transcripts: tuple[Transcript, ...]) -> list[Line]:
 
 def _waits(transcript: Transcript) -> Iterator[tuple[int, int]]:
     """Yield the time of each pending call, and how long it has waited."""
-    if isinstance(transcript.rows, StoredRows):
-        yield from transcript.rows.figures.waits
-        return
     for row in transcript.rows:
         if isinstance(row, Exchange) and not row.over:
             yield row.at_ns, waited_ns(row, transcript.captures[row.capture]) or 0

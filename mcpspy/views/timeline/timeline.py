@@ -18,7 +18,7 @@ from ...transcript.calls.call import CallPart
 from ...transcript.correlator import BY_ORDER
 from ...transcript.exchange import ForwardedCall
 from ...transcript.http.transaction import Transaction
-from ...transcript.log_matches import LineKey, LogMatch, matches_in
+from ...transcript.log_matches import LineKey, LogMatch, log_matches
 from ...transcript.mcp.methods import INITIALIZE
 from ...transcript.model import (
     HTTP_ERRORS,
@@ -34,7 +34,6 @@ from ...transcript.model import (
     UnpairedMessage,
 )
 from ...transcript.phases import StartUp, lifecycles
-from ...transcript.stored_rows import StoredRows
 from ...transcript.waiting import waited_ns
 from ..text.cells import cells, cut, wrapped
 from ..text.columns import GAP, Columns, columns, widest_words
@@ -485,7 +484,7 @@ def timeline_machine(
         stderr=stderr,
         fold=fold and order is None,
         flagged=frozenset(row for finding in transcript.findings for row in finding.rows),
-        log_matches=matches_in(transcript) if stderr else {},
+        log_matches=log_matches(transcript.rows) if stderr else {},
         start_ups=_start_ups(transcript),
         hops=_shown_hops(transcript, rows),
     )
@@ -510,8 +509,6 @@ def rows_between(rows: list[Row], chosen: tuple[int, int] | None) -> list[Row]:
     if chosen is None:
         return rows
     first, last = chosen
-    if isinstance(rows, StoredRows):
-        return rows.between(first, last)
     inside = [at for at, row in enumerate(rows) if isinstance(row, Numbered) and first <= row.row <= last]
     if not inside:
         return []
@@ -542,9 +539,6 @@ def timeline_columns(
 
 def row_widths(rows: Sequence[Row], widest: int, *, with_params: bool) -> tuple[int, int, int, int]:
     """Return the last row, the last time, the length of the longest id, and the cells of the longest call, up to `widest`."""
-    if isinstance(rows, StoredRows):
-        *known, plain, with_their_params = rows.figures.widths
-        return known[0], known[1], known[2], with_their_params if with_params else plain
     last_row = last_ns = longest_id = longest_words = 0
     step = 1 + len(rows) // MEASURED_ROWS
     for at, row in enumerate(rows):

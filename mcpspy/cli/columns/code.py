@@ -1,4 +1,4 @@
-"""The code that an index depends on, as a word that changes with it: the rows and findings of a capture may change with any rule."""
+"""The code that columns depend on, as a word that changes with it: the rows and findings of a capture may change with any rule."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from binascii import crc32
 from collections.abc import Iterator
 from typing import Final
 
-import msgspec
+import click
 
-_PACKAGE: Final = os.path.dirname(os.path.dirname(__file__))
+_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 _ROOMS: Final = (
-    "", "capture/file", "index", "replay/compare", "replay/json", "replay/mock", "transcript", "views/text", "views/timeline", "wire",
+    "", "capture/file", "columns", "transcript", "views/text", "views/timeline", "wire",
 )  # fmt: skip
-"""Those that make rows, findings, figures and digests of a capture."""
+"""Those that make columns of a capture."""
 
 
 def code_word() -> str:
@@ -22,7 +22,7 @@ def code_word() -> str:
 
     Files are compared by their status and not read, which takes 3 ms and not 20: no content changes without the time of change.
     """
-    packages = os.stat(os.path.dirname(os.path.dirname(msgspec.__file__))).st_mtime_ns
+    packages = os.stat(os.path.dirname(os.path.dirname(click.__file__))).st_mtime_ns
     files = sorted(status for room in _ROOMS for status in _statuses(os.path.join(_PACKAGE, room), deep=bool(room)))
     return f"{crc32(repr((sys.version, packages, files)).encode()):08x}"
 
