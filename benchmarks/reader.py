@@ -170,7 +170,7 @@ def pair_us(path: Path) -> float:
 def check_us(path: Path) -> float:
     """Measure the same and the findings: all that `mcpspy check` does before it prints."""
     start = time.process_time()
-    transcript = transcribe(read(path), pack_rows=True)
+    transcript = transcribe(read(path))
     all_findings(transcript)
     took = time.process_time() - start
     return took / transcript.captures[0].messages * MICROSECONDS

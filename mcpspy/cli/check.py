@@ -104,7 +104,7 @@ def command(
     _check_baseline(baseline, accept=accept)
     wanted = combined_filter(filters)
     selection, what = (select_captures(what), what) if since is None else select_captures_since(what, since)
-    transcript, _ = transcript_of(selection, keeps_noise=False, packs_rows=True)
+    transcript, _ = transcript_of(selection, keeps_noise=False)
     accepted = None if baseline is None else baselines(baseline, transcript)
     if accept and baseline is not None and accepted is not None:
         accepted = _accept(baseline, transcript, accepted, screen)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,7 +30,6 @@ from .progress import ReadingProgress, reading
 
 if TYPE_CHECKING:
     from ..transcript.client_rows import ClientKey
-    from ..transcript.watching import OfRows
 
 DEFAULT_WHAT = "@"
 
@@ -101,14 +100,11 @@ def transcript_of(
     *,
     keeps_frames: bool = False,
     keeps_noise: bool = True,
-    packs_rows: bool = False,
-    watchers: Sequence[OfRows] = (),
 ) -> tuple[Transcript, bool]:
     """Read captures as they are now. Returns their transcript, and whether one of them is still being recorded.
 
     Captures that several clients share are read whole, so that rows keep their numbers, and then divided.
-    `keeps_frames` is for views of HTTP as it was on the wire, `keeps_noise` for those that show every byte. `packs_rows` saves
-    memory where a capture is large, for those that take its rows few times; `watchers` see them while they are packed.
+    `keeps_frames` is for views of HTTP as it was on the wire, `keeps_noise` for those that show every byte.
     """
     if not any(path != STDIN and is_live(path) for path in captures.paths):
         with reading(captures.paths) as progress:
@@ -117,9 +113,7 @@ def transcript_of(
                 *records,
                 keep_frames=keeps_frames,
                 keep_noise=keeps_noise,
-                pack_rows=packs_rows,
                 credentials=CredentialSearch(),
-                watchers=watchers,
             )
         return rows_of_clients(transcript, captures), False
     with closing(GrowingTranscript(keeps_frames=keeps_frames, keeps_noise=keeps_noise)) as growing:

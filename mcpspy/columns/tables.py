@@ -7,7 +7,6 @@ from itertools import islice
 from typing import Final
 
 from ..transcript.model import CaptureInfo, Exchange, ModelCall, Row, Transcript, UnpairedMessage
-from ..transcript.watching import watched_rows
 from .batches import Sink, TableBatches, TextMask
 from .call_rows import CallRows
 from .capture_rows import (
@@ -30,12 +29,9 @@ ROWS_AT_ONCE: Final = 1_000
 
 
 class CaptureTables:
-    """All tables of one capture, handed to a sink in batches. Call `write` or `write_unreadable` once.
+    """All tables of one capture, handed to a sink in batches. Call `write` or `write_unreadable` once."""
 
-    `early` is for those who make the transcript: a watcher of its rows. `discard` takes back what the sink got.
-    """
-
-    __slots__ = ("_capture_id", "_discard", "_file", "_mask", "_payloads", "_sink", "_size_bytes", "_tables")
+    __slots__ = ("_capture_id", "_file", "_mask", "_payloads", "_size_bytes", "_tables")
 
     def __init__(
         self,
@@ -43,7 +39,6 @@ class CaptureTables:
         file: str,
         size_bytes: int,
         sink: Sink,
-        discard: Callable[[], None],
         mask: TextMask,
         *,
         payloads: bool = False,
@@ -51,31 +46,18 @@ class CaptureTables:
         self._capture_id = capture_id
         self._file = file
         self._size_bytes = size_bytes
-        self._sink = sink
-        self._discard = discard
         self._mask = mask
         self._payloads = payloads
-        self._tables = self._new_tables()
-
-    def _new_tables(self) -> dict[str, TableBatches]:
-        return {name: TableBatches(name, self._sink, self._mask, payloads=self._payloads) for name in TABLES}
-
-    def early(self, transcript: Transcript) -> RowTables:
-        """Begin anew with the rows of a transcript of this capture, which `RowTables` is fed with."""
-        self._discard()
-        self._tables = self._new_tables()
-        return RowTables(self._capture_id, transcript, self._tables, self._payload)
+        self._tables = {name: TableBatches(name, sink, mask, payloads=payloads) for name in TABLES}
 
     @property
     def _payload(self) -> Callable[[bytes], str] | None:
         return self._mask.payload if self._payloads else None
 
-    def write(self, transcript: Transcript, *, again: bool = False) -> None:
-        """Hand over everything in a transcript of this one capture; `again` if the mask has changed since rows were handed over."""
-        rows = watched_rows(transcript, self.early)
-        if again:
-            rows = self.early(transcript)
-            rows.feed(transcript.rows)
+    def write(self, transcript: Transcript) -> None:
+        """Hand over everything in a transcript of this one capture."""
+        rows = RowTables(self._capture_id, transcript, self._tables, self._payload)
+        rows.feed(transcript.rows)
         info = transcript.captures[0] if transcript.captures else CaptureInfo(0)
         began_ns = 0 if info.header is None else info.header.wall_ns
         for name, more in (
@@ -94,7 +76,6 @@ class CaptureTables:
 
     def write_unreadable(self, problem: str) -> None:
         """Hand over the row of a file that cannot be read, for a reason."""
-        self._discard()
         self._end(unreadable_capture_row(self._capture_id, self._file, self._size_bytes, problem))
 
     def _end(self, row: tuple[object, ...]) -> None:
@@ -103,7 +84,7 @@ class CaptureTables:
 
 
 class RowTables:
-    """Rows of a transcript of one capture to the tables that have a row for each message, call or model call. It is a watcher."""
+    """Rows of a transcript of one capture to the tables that have a row for each message, call or model call."""
 
     __slots__ = ("_calls", "_capture_id", "_held_bytes", "_made", "_messages", "_models", "_payload", "_transcript", "peers")
 

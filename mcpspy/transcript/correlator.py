@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from ..lazy_pattern import lazy_pattern
 from ..records import CLIENT, OTHER_SIDE, SERVER, Side
 from .exchange import Exchange, UnpairedMessage
-from .known_exchanges import Keep, KnownExchanges
 from .mcp.codes import TASK
 from .mcp.fields import PARTIAL, is_progress
 from .mcp.methods import CANCELLED, LISTEN, OPENINGS, PING, PROGRESS
@@ -92,8 +91,8 @@ class SideRequests:
         self.waiting: dict[str, Exchange] = {}
         self.queued: dict[str, deque[Exchange]] = {}
         """Requests with the id of one that waits already, which nobody should send: they are answered in their order."""
-        self.answered = KnownExchanges()
-        self.by_token = KnownExchanges()
+        self.answered: dict[str, Exchange] = {}
+        self.by_token: dict[str, Exchange] = {}
         self.sharing: dict[str, list[Exchange]] = {}
         """For each progress token that was given out again while in use: the exchanges that share it; some that are over are gone."""
 
@@ -125,7 +124,7 @@ class SideRequests:
         waiting = self.waiting
         exchange = waiting.pop(id, None)
         if exchange is None:
-            alike = [spelling for spelling in spellings(id) if spelling in waiting] if self.answered.find(id) is None else []
+            alike = [spelling for spelling in spellings(id) if spelling in waiting] if self.answered.get(id) is None else []
             if len(alike) > 1:
                 message.flaws = (*message.flaws, "ambiguous-id")
                 return None
@@ -185,7 +184,7 @@ class SideRequests:
     def with_id(self, id: str) -> Exchange | None:
         """Return the newest exchange with this id; failing that, with another spelling of it."""
         for spelling in (id, *spellings(id)):
-            exchange = self.waiting.get(spelling) or self.answered.find(spelling)
+            exchange = self.waiting.get(spelling) or self.answered.get(spelling)
             if exchange is not None:
                 return exchange
         return None
@@ -193,14 +192,14 @@ class SideRequests:
     def with_token_of(self, message: Message) -> Exchange | None:
         """Return the newest exchange with the progress token of `message`; failing that, with another spelling of it."""
         by_token, token = self.by_token, message.correlation_key or ""
-        exchange = by_token.find(token)
+        exchange = by_token.get(token)
         if exchange is None:
-            alike = [spelling for spelling in spellings(token) if by_token.find(spelling) is not None]
+            alike = [spelling for spelling in spellings(token) if by_token.get(spelling) is not None]
             if len(alike) != 1:
                 message.flaws = (*message.flaws, "ambiguous-progress") if alike else message.flaws
                 return None
             token = alike[0]
-            exchange = by_token.find(token)
+            exchange = by_token.get(token)
             assert exchange is not None
         if token in self.sharing:
             exchange = self._only_active(token)
@@ -240,7 +239,7 @@ class SideRequests:
 
     def _answer_again(self, id: str, message: Message) -> Exchange | None:
         alike = (id, *spellings(id))
-        exchange = next((known for spelling in alike if (known := self.answered.find(spelling)) is not None), None)
+        exchange = next((known for spelling in alike if (known := self.answered.get(spelling)) is not None), None)
         if exchange is None:
             return None
         if exchange.response is not None and BY_ORDER in exchange.response.flaws:  # that was a part, as it turns out
@@ -318,22 +317,6 @@ class Correlator:
             self.negotiation.last_named = request.revision
         self.requests[request.sender].add(request.id or "", exchange)
         return exchange
-
-    def keep_with(self, keep: Keep) -> None:
-        """Have exchanges that are packed made again by `keep`, so that they can change."""
-        for requests in self.requests.values():
-            requests.answered.keep = requests.by_token.keep = keep
-
-    def forget(self, exchange: Exchange) -> bool:
-        """Know an exchange that will be packed by its id and its token alone; False if it is needed as it is."""
-        request = exchange.request
-        requests, token = self.requests[request.sender], request.correlation_key
-        if token is not None:
-            if token in requests.sharing:
-                return False
-            requests.by_token.forget(token, exchange)
-        requests.answered.forget(request.id or "", exchange)
-        return True
 
     def waits(self, sender: Side, id: str) -> bool:
         """Return whether a request of `sender` with exactly this id waits for its answer."""

@@ -150,10 +150,6 @@ class CaptureInfo(msgspec.Struct, eq=False):
 
     def transaction_of(self, stream: int) -> Transaction | None:
         """Return the transaction that a stream belongs to."""
-        if not self.transactions:
-            return None
-        if (carrier := getattr(self.streams, "carrier", None)) is not None:
-            return self.transactions.get(carrier(stream))  # those of packed transactions, without making the record again
         opened = self.streams.get(stream)
         return None if opened is None else self.transactions.get(opened.transaction)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import chain, count, groupby
-from typing import TYPE_CHECKING, Final, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from ..records import (
     CLIENT,
@@ -61,8 +61,6 @@ if TYPE_CHECKING:
     from .findings.facts import FindsCredentials
     from .http.assemble import TransactionAssembler
     from .llm.model_traffic import ModelTrafficAssembler
-    from .packing.rows import PackedRows, PayloadSource
-    from .watching import OfRows
 
 
 def transcribe(
@@ -70,23 +68,22 @@ def transcribe(
     keep_frames: bool = False,
     keep_noise: bool = True,
     with_findings: bool = True,
-    pack_rows: bool = False,
     credentials: FindsCredentials | None = None,
-    watchers: Sequence[OfRows] = (),
 ) -> Transcript:
     """Return the transcript of captures that do not grow any more: of each the records, as `mcpspy.read` returns them.
 
     `Transcript.captures` has them in the order in which they began; rows are numbered by time. For the options see `Transcriber`.
-    With `pack_rows` the rows of one large capture take little memory, and are made anew whenever they are taken. That costs time, so
-    only a capture of 80 MB or more is large; the rows of smaller ones take at most 270 MiB. `watchers` then see the rows before they
-    are packed; `watched_rows` returns them, and feeds them if rows are not packed.
     Raises: TypeError: if a capture is not an iterable of records, such as the path of a file.
     """
     transcriber = Transcriber(
         keep_frames=keep_frames, keep_noise=keep_noise, with_findings=with_findings, credentials=credentials
     )
-    if len(captures) == 1:
-        _transcribe_one(captures[0], transcriber, watchers, pack_rows=pack_rows)
+    if len(captures) == 1 and isinstance(captures[0], _Batches):
+        for batch in captures[0].batches():
+            transcriber.feed_lines(batch)
+    elif len(captures) == 1:
+        for record in _checked(captures[0]):
+            transcriber.feed(record)
     else:
         for record, capture in _merged([_checked(records) for records in captures], transcriber):
             transcriber.feed(record, capture)
@@ -99,27 +96,6 @@ class _Batches(Protocol):
     """Records that can be taken many at a time, as `mcpspy.read` returns them."""
 
     def batches(self) -> Iterator[list[Record | FrameLine]]: ...
-
-    def payloads(self, least_bytes: int) -> PayloadSource | None: ...
-
-
-def _transcribe_one(
-    records: Iterable[Record], transcriber: Transcriber, watchers: Sequence[OfRows], *, pack_rows: bool
-) -> None:
-    if isinstance(records, _Batches):
-        source = records.payloads(LARGE_BYTES) if pack_rows else None
-        if source is not None:
-            transcriber.pack_rows(source, watchers)
-        for batch in records.batches():
-            transcriber.feed_lines(batch)
-    else:
-        for record in _checked(records):
-            transcriber.feed(record)
-
-
-LARGE_BYTES: Final = 80_000_000
-LARGE_ROWS: Final = 4096
-"""The rows of smaller captures are not packed."""
 
 
 class Transcriber:
@@ -134,8 +110,7 @@ class Transcriber:
     """
 
     __slots__ = (
-        "_captures", "_client_names", "_keep_frames", "_keep_noise", "_next_row", "_source", "_time_axis", "_watchers",
-        "_with_findings", "transcript",
+        "_captures", "_client_names", "_keep_frames", "_keep_noise", "_next_row", "_time_axis", "_with_findings", "transcript",
     )  # fmt: skip
 
     def __init__(
@@ -155,8 +130,6 @@ class Transcriber:
         self._time_axis = TimeAxis()
         self._client_names: dict[int, str] = {}
         self._next_row = count(1).__next__
-        self._source: PayloadSource | None = None
-        self._watchers: Sequence[OfRows] = ()
 
     def feed(self, record: Record, capture: int = 0) -> Sequence[Row]:
         """Take in the next record of the capture with this number."""
@@ -173,32 +146,6 @@ class Transcriber:
             self._begin(0)
         capture = self._captures[0]
         capture.feed_lines(batch, self.feed)
-        if self._source is not None and not capture.info.is_model:
-            self._pack(capture, self._source)
-
-    def _pack(self, capture: _CaptureReader, source: PayloadSource) -> None:
-        rows: Sequence[Row] = self.transcript.rows
-        if len(rows) > LARGE_ROWS:
-            if isinstance(rows, list):
-                from .packing.rows import PackedRows
-
-                if capture.info.transactions:
-                    from .http.recent_positions import RecentPositions
-
-                    self._source = source = RecentPositions(source)
-                rows = PackedRows(rows, source, capture.info.calls)
-                self.transcript.rows = cast("list[Row]", rows)
-                capture.pack_with(rows, source)
-                if self._with_findings:
-                    from .findings.run import gather_early
-
-                    gather_early(self.transcript, rows, self._watchers)
-            capture.pack(cast("PackedRows", rows), source)
-
-    def pack_rows(self, source: PayloadSource, watchers: Sequence[OfRows] = ()) -> None:
-        """Pack the rows of the only capture, whose payloads can be read again, once there are many. `watchers` see them before."""
-        self._source = source
-        self._watchers = watchers
 
     def close(self, capture: int | None = None) -> list[Row]:
         """End this capture, of which no more records will come; None: all captures."""
@@ -344,30 +291,6 @@ class _CaptureReader:
                 return
             info.messages -= 1  # `feed` counts it
             feed(line.record())
-
-    def pack_with(self, rows: PackedRows, source: PayloadSource) -> None:
-        """Append to `rows` from now on."""
-        self._rows = cast("list[Row]", rows)
-        self._correlator.keep_with(rows.keep)
-        if self._http is not None:
-            cast("TransactionAssembler", self._http).pack_with(rows, source)
-
-    def pack(self, rows: PackedRows, source: PayloadSource) -> None:
-        """Pack what is old of the rows and the transactions."""
-        if self._http is None:
-            rows.pack(self._forget)
-            return
-        http = cast("TransactionAssembler", self._http)
-        if rows.carriers is None:
-            http.pack_with(rows, source)
-        rows.pack(self._forget)
-        http.pack()
-
-    def _forget(self, row: Exchange | UnpairedMessage) -> bool:
-        """Let go of a row that will be packed; False if it may still change."""
-        if self._http is not None and (isinstance(row, UnpairedMessage) or row.transaction is not None):
-            return cast("TransactionAssembler", self._http).forget(row)
-        return isinstance(row, UnpairedMessage) or self._correlator.forget(row)
 
     def _senders(self) -> dict[int, Side]:
         """Return the senders of streams on which usual messages may come next."""

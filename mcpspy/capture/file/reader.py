@@ -7,8 +7,6 @@ A line that cannot be used becomes a `Damage` record in its place, and reading g
 from __future__ import annotations
 
 import json
-import os
-import stat
 import sys
 from array import array
 from binascii import crc32
@@ -25,7 +23,6 @@ from ...errors import CaptureError
 from ...records import Damage, Frame, Gap, Open, Record
 from ...usual_lines import FrameLine, decode_line, decode_lines
 from .format import FORMAT
-from .line_payloads import LinePayloads
 from .parse import header_from, record_from
 
 CHUNK_BYTES = 1 << 20
@@ -61,11 +58,11 @@ def read(path: str | PathLike[str]) -> CaptureRecords:
 class CaptureRecords:
     """The records of one capture, to be taken once: one by one, or as `batches`, which transcripts are made of.
 
-    Its file is opened once, when the first record or `payloads` is taken: a FIFO that is closed has lost its writer.
+    Its file is opened once, when the first record is taken: a FIFO that is closed has lost its writer.
     `name` is that in errors; `progress` gets the number of further bytes read.
     """
 
-    __slots__ = ("_name", "_open", "_opened", "_payloads", "_progress", "_records")
+    __slots__ = ("_name", "_open", "_progress", "_records")
 
     def __init__(
         self,
@@ -74,28 +71,13 @@ class CaptureRecords:
         progress: Callable[[int], None] | None = None,
     ) -> None:
         self._open = opened
-        self._opened: AbstractContextManager[BinaryIO] | None = None
         self._name = name
         self._progress = progress
         self._records: Iterator[Record] | None = None
-        self._payloads: LinePayloads | None = None
-
-    def payloads(self, least_bytes: int = 0) -> LinePayloads | None:
-        """Return what reads the payloads of `batches` again, as far as these were taken; None in no file of this size."""
-        try:
-            self._opened = self._open()
-            fd = self._opened.__enter__().fileno()
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode) or status.st_size < least_bytes or os.lseek(fd, 0, os.SEEK_CUR) != 0:
-                return None
-            self._payloads = LinePayloads(os.dup(fd), self._name, sound_record)
-        except OSError:
-            return None  # whoever takes the records hears of it
-        return self._payloads
 
     def batches(self) -> Iterator[list[Record | FrameLine]]:
         """Return the records of some bytes at a time, plain frames as the lines that they are on. Raises: CaptureError; OSError."""
-        return _batches(self._opened, self._open, Reader(self._name, self._payloads), self._progress)
+        return _batches(self._open, Reader(self._name), self._progress)
 
     def __iter__(self) -> Iterator[Record]:
         if self._records is None:
@@ -109,12 +91,11 @@ class CaptureRecords:
 
 
 def _batches(  # knows no CaptureRecords: then a file of which only the header is taken is closed at once, by no garbage collector
-    opened: AbstractContextManager[BinaryIO] | None,
     make: Callable[[], AbstractContextManager[BinaryIO]],
     reader: Reader,
     progress: Callable[[int], None] | None,
 ) -> Iterator[list[Record | FrameLine]]:
-    with opened or make() as file:
+    with make() as file:
         while chunk := file.read(_BATCH_BYTES):
             yield reader.feed_lines(chunk)
             if progress is not None:
@@ -174,20 +155,19 @@ class Reader:
     """
 
     __slots__ = (
-        "_at_ns", "_file", "_held", "_held_bytes", "_known", "_line", "_lost", "_next", "_offset", "_payloads", "_seals",
-        "_skipping", "_started", "_unread",
+        "_at_ns", "_file", "_held", "_held_bytes", "_known", "_line", "_lost", "_next", "_offset", "_seals", "_skipping", "_started",
+        "_unread",
     )  # fmt: skip
 
-    def __init__(self, file: str = "<capture>", payloads: LinePayloads | None = None, after: tuple[int, int] = (0, 0)) -> None:
+    def __init__(self, file: str = "<capture>") -> None:
         self._file = file
-        self._payloads = payloads
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._skipping = False  # inside a line that is too long
-        self._line, self._offset = after
-        self._started = self._line > 0
+        self._line = self._offset = 0
+        self._started = False
         self._at_ns = 0
-        self._next = max(1, self._line)
+        self._next = 1
         self._unread = 0  # damaged lines since the last sound record: so many numbers may be missing without another word
         self._lost = range(0)  # the numbers that were missing last
         self._seals = bytearray()  # the CRCs of sound lines, and in `_known` those that a line was looked for among
@@ -227,8 +207,6 @@ class Reader:
         if [line.number for line in usual] != list(range(self._next, due)) or not (crcs := seals(lines)):
             return None
         self._seals += crcs
-        if self._payloads is not None:
-            self._payloads.add(self._next, len(lines), self._offset, len(block) - 1)
         self._line += len(lines)
         self._offset += len(block)
         self._next, self._at_ns, self._unread = due, usual[-1].at_ns, 0
@@ -246,8 +224,6 @@ class Reader:
             else:
                 records.append(record)
                 self._seals += _seal(line)
-                if self._payloads is not None:
-                    self._payloads.add(record.number, 1, self._offset, len(line))
                 self._next, self._at_ns, self._unread = record.number + 1, record.at_ns, 0
             self._offset += len(line) + 1
 
@@ -329,8 +305,6 @@ class Reader:
             return [Damage(at_ns=self._at_ns, line=self._line, offset=self._offset, reason="number", text=text, data=line)]
         edited = [] if intact else [self._damage("edited", "the line has no CRC: it was edited by hand", b"")]
         wrong = self._wrong_number(record)
-        if self._payloads is not None and not wrong:
-            self._payloads.add(record.number, 1, self._offset, len(line))
         self._seals += _seal(line)
         if record.number not in self._lost:
             self._next = record.number + 1

@@ -12,7 +12,6 @@ from copy import deepcopy
 
 from ...sharing.hints import may_tell, that_may_have
 from ...transcript.model import Exchange, Log, ModelCall, Row, Transcript, UnpairedMessage
-from ...transcript.watching import OfRows, watched_rows
 from ..share.copy import Copier, Original, copier_of
 
 _LOOK_PAYLOADS = 200
@@ -47,24 +46,13 @@ class ShareMask:
         self._copier = copier
         self._is_done = True
 
-    @property
-    def watchers(self) -> tuple[OfRows, ...]:
-        """Watchers of rows that are to be read; none if there is nothing to learn from them."""
-        return () if self._is_done else (self.learning,)
-
-    def learning(self, transcript: Transcript) -> SecretLearning:
-        """Begin to learn from the rows of a transcript, which the caller feeds."""
-        return SecretLearning(transcript, new_copier(self._key))
-
-    def learned(self, transcript: Transcript) -> bool:
-        """End learning from a transcript. Return whether more is known than before, so that texts may be masked otherwise."""
+    def learn(self, transcript: Transcript) -> None:
+        """Learn from the rows of a transcript, unless all is known."""
         if self._is_done:
-            return False
-        copier = watched_rows(transcript, self.learning).end()
-        if copier.known.count == self._known:
-            return False
-        self._copier = copier
-        return True
+            return
+        learning = SecretLearning(transcript, new_copier(self._key))
+        learning.feed(transcript.rows)
+        self._copier = learning.end()
 
     def texts(self, texts: list[str | None]) -> list[str | None]:
         """Mask the texts of a column. Most have no secret."""

@@ -77,8 +77,8 @@ class SpanSender:
         if self._payloads:
             mask.learn_files(*paths)
         selection = CaptureSelection(paths=paths)
-        transcript, _ = transcript_of(selection, keeps_noise=False, packs_rows=True, watchers=mask.watchers)
-        mask.learned(transcript)
+        transcript, _ = transcript_of(selection, keeps_noise=False)
+        mask.learn(transcript)
         spans = (span for span in self._spans(transcript, mask) if span.context.span_id not in self._sent)
         for batch in (masked_spans(some, mask.texts) for some in _batches(spans)):
             self._send_batch(batch, rejected)

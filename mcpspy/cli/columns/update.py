@@ -5,8 +5,7 @@ A capture that cannot be read is a row too, with the reason: of a thousand captu
 
 import gc
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ...capture.store.columns import FILE_EXTENSION, ColumnKey, column_key, column_path, remove_columns
@@ -16,11 +15,8 @@ from ...columns.tables import CaptureTables
 from ...errors import CaptureError
 from ...transcript.findings.run import all_findings
 from ...transcript.model import Transcript
-from ...transcript.packing.block_compression import kept_in
-from ...transcript.watching import OfRows
 from ..progress import ReadingProgress, reading_many
 from ..transcripts import CaptureSelection, header_of, transcript_of
-from .block_file import BlockFile
 from .known import KnownFiles, file_facts, written_by
 from .masks import ShareMask
 
@@ -72,8 +68,7 @@ def update(
             if state is not None and state_in(column_path(folder, LAST, key)) == state:
                 unchanged += 1
             else:
-                with closing(BlockFile()) as blocks, kept_in(blocks):
-                    problem = _write(path, folder, key, state, ShareMask(store_key), payloads=payloads)
+                problem = _write(path, folder, key, state, ShareMask(store_key), payloads=payloads)
                 unnamed = column_key(None, os.path.basename(path))
                 if key != unnamed:
                     remove_columns(folder, unnamed)  # of the time before its header was there
@@ -115,21 +110,19 @@ def _write(path: str, folder: str, key: ColumnKey, state: Any, mask: ShareMask, 
     """Write the columns of a capture. Return why it could not be read; empty if it could."""
     problem = ""
     files = ColumnFiles(lambda table: column_path(folder, table, key))
-    tables = CaptureTables(
-        key.capture_id, os.path.basename(path), _size_bytes(path), files.feed, files.discard, mask, payloads=payloads
-    )
+    tables = CaptureTables(key.capture_id, os.path.basename(path), _size_bytes(path), files.feed, mask, payloads=payloads)
     gc.disable()  # rows are no garbage: else a sixth of the time is looking for some
     try:
         try:
             if payloads or _has_bare_heads(path):
                 mask.learn_files(path)
-            transcript = _transcript(path, (*mask.watchers, tables.early))
-            knows_more = mask.learned(transcript)
+            transcript = _transcript(path)
+            mask.learn(transcript)
         except (CaptureError, OSError) as error:
             problem = error.reason if isinstance(error, CaptureError) else error.strerror or str(error)
             tables.write_unreadable(problem)
         else:
-            tables.write(transcript, again=knows_more)
+            tables.write(transcript)
         files.finish(state)
     except BaseException:
         files.discard()
@@ -139,9 +132,9 @@ def _write(path: str, folder: str, key: ColumnKey, state: Any, mask: ShareMask, 
     return problem
 
 
-def _transcript(path: str, watchers: Sequence[OfRows]) -> Transcript:
+def _transcript(path: str) -> Transcript:
     """Read a capture, and find all that is wrong in it. Raises: CaptureError; OSError."""
-    transcript, _ = transcript_of(CaptureSelection(paths=(path,)), keeps_noise=False, packs_rows=True, watchers=watchers)
+    transcript, _ = transcript_of(CaptureSelection(paths=(path,)), keeps_noise=False)
     transcript.findings = all_findings(transcript)
     return transcript
 

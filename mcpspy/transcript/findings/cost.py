@@ -7,7 +7,7 @@ from ..model import Exchange, Kind, Transcript
 from ..offers.definitions import offers
 from ..stats.context import CallCosts, ServerCost, ToolCost, result_text
 from ..stats.tokens import estimated_tokens
-from ..watching import UsualCalls, watched_rows
+from ..watching import watched_rows
 from .facts import TranscriptFacts
 from .rule import HANDSHAKE, Hit, Rule, Severity, cost_rule, hit_in
 from .words import listed, quoted
@@ -96,16 +96,6 @@ class _Calls(CallCosts):
         if size > LARGE_TOKENS:  # a token has a byte at least
             self.large += _large(exchange)
         return size
-
-    def feed_usual(self, calls: UsualCalls) -> None:
-        """Do the same with usual calls."""
-        if max(calls.sizes) > LARGE_TOKENS:
-            self.feed(calls.calls)
-        else:
-            super().feed_usual(calls)
-
-
-ROW_WATCHERS: Final = (_Calls,)
 
 
 def _costly(cost: ServerCost) -> Iterator[Hit]:

@@ -82,9 +82,6 @@ class _Shown:
                 self._hits += _shown(search, source, row)
 
 
-ROW_WATCHERS: Final = (_Shown,)
-
-
 def _sources(row: Row) -> Sequence[Message | Log]:
     """Return what a server said in a row."""
     if isinstance(row, Exchange):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -17,16 +17,13 @@ from ..mcp.revisions import Era
 from ..message import ERROR, MALFORMED, NOTIFICATION, SEALED
 from ..model import CaptureInfo, ChannelEvent, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
 from ..offers.definitions import LISTINGS
-from ..watching import CALL, ExchangesByKind, Watchers, usual_calls
+from ..watching import CALL
 from .answer_index import AnswerIndex
 from .misdeliveries import Misdeliveries, misdeliveries
 from .rule import Unchecked
 
 if TYPE_CHECKING:
     from ..offers.baseline import Baseline
-    from ..packing.exchanges import FlawedMessages, PackedExchanges
-    from ..packing.rows import FirstExchanges, PackedRows, SelectedExchanges
-    from ..watching import OfExchanges, OfRows, UsualCalls
     from .rule import Finding, Rule
 
 _MARKERS: Final = b" \t\r\n~^"
@@ -38,9 +35,6 @@ LAST_LINES: Final = 500
 SAMPLED: Final = 10_000
 """So many messages are kept for rules that have to parse all of a message, which takes as long as all the rest."""
 
-MOST_CALLS: Final = 20_000
-"""The most calls that a rule looks at again."""
-
 _HARMLESS_SIGNALS: Final = ("SIGUSR1", "SIGUSR2")
 """Notes that begin with one of these signals end nothing: the sender stays."""
 
@@ -48,9 +42,6 @@ _AMBIGUOUS: Final = frozenset({"ambiguous-stream", "ambiguous-id"})
 """Flaws of responses that are paired with no request because they fit several."""
 
 _REFERRING: Final = frozenset({PROGRESS, CANCELLED})
-
-EARLY_FACTS: Final = "_early_facts"
-"""By this name a transcript has the facts that were gathered while its rows were packed."""
 
 LOG: Final = "notifications/message"
 SUBSCRIPTION_FILTERS: Final = {
@@ -86,9 +77,6 @@ class FindsCredentials(Protocol):
 AnswerKey: TypeAlias = tuple[Side, ScopeKey]
 """The side that asks, and for a server the scope: what one client answers proves nothing about another. 0 for clients."""
 
-Exchanges: TypeAlias = "list[Exchange] | SelectedExchanges"
-"""Exchanges that are most of a capture; those of packed rows are made again each time they are taken."""
-
 MessageKey: TypeAlias = tuple[str, str, str | None, ScopeKey]
 """Method, sender, revision and scope."""
 
@@ -117,7 +105,7 @@ class CaptureFacts(msgspec.Struct, eq=False):
 
     capture: CaptureInfo
     rows: Sequence[Row]
-    exchanges: Exchanges = []
+    exchanges: list[Exchange] = []
     answers: dict[AnswerKey, AnswerIndex] = {}
     """Index of the answers by time; empty until `meanwhile` needs it."""
     logs: list[Log] | None = None
@@ -129,9 +117,9 @@ class CaptureFacts(msgspec.Struct, eq=False):
     unanswered: list[Exchange] = []
     waiting: list[Exchange] = []
     """Exchanges that may still be answered, in a capture that is still being recorded."""
-    http: Exchanges = []
+    http: list[Exchange] = []
     """Exchanges whose requests came by HTTP."""
-    first_exchanges: dict[int, Exchange] | FirstExchanges = {}
+    first_exchanges: dict[int, Exchange] = {}
     """By the number of a transaction the first exchange that it carried a request of the client for."""
     requests: dict[MessageKey, Occurrences] = {}
     notifications: dict[MessageKey, Occurrences] = {}
@@ -139,19 +127,19 @@ class CaptureFacts(msgspec.Struct, eq=False):
     initializes: list[Exchange] = []
     listings: list[Exchange] = []
     """Answered requests whose results define what the server offers: lists and `initialize`."""
-    calls: Exchanges = []
+    calls: list[Exchange] = []
     """Every `tools/call`."""
     unfinished: list[Exchange] = []
     """Exchanges whose result is not complete: input is required, or a task was made."""
-    errors: list[Exchange] | PackedExchanges = []
+    errors: list[Exchange] = []
     """Exchanges that ended in a JSON-RPC error."""
     error_kinds: set[ErrorKind] = set()
     """The kinds of these errors, which say whether a rule has to look at each of them."""
-    tool_errors: list[Exchange] | PackedExchanges = []
+    tool_errors: list[Exchange] = []
     """Exchanges whose result says that a tool failed."""
     cancelled: list[Exchange] = []
     """Exchanges that the requesting side gave up, by a notification or by closing the stream."""
-    with_notifications: Exchanges = []
+    with_notifications: list[Exchange] = []
     """Exchanges with notifications that refer to them: progress, cancellations."""
     unmatched_notifications: list[UnpairedMessage] = []
     """Progress and cancellations that refer to no known request."""
@@ -166,7 +154,7 @@ class CaptureFacts(msgspec.Struct, eq=False):
     """Exchanges with results that say they are parts."""
     respelled_ids: list[Exchange] = []
     """Exchanges whose response spells the request's id in another way."""
-    flawed: list[tuple[int, Message]] | FlawedMessages = []
+    flawed: list[tuple[int, Message]] = []
     """Messages with flaws, each after the number of its row."""
     malformed: list[UnpairedMessage] = []
     by_order: list[tuple[Exchange, Message]] = []
@@ -210,24 +198,13 @@ class CaptureFacts(msgspec.Struct, eq=False):
     """By their classes what `watching` has of rules."""
     _misdelivered: Misdeliveries | None = None
 
-    def add(self, kinds: ExchangesByKind) -> None:
+    def add(self, exchanges: list[Exchange]) -> None:
         """List exchanges, which `exchange` takes in one by one."""
-        exchanges = kinds.exchanges
         self.exchanges.extend(exchanges)
         if self.capture.transactions:
             self.http.extend([exchange for exchange in exchanges if exchange.transaction is not None])
-        self.calls.extend(kinds.calls)
-        self.with_notifications.extend(kinds.with_notifications)
-
-    def plain_calls(self, usual: UsualCalls) -> None:
-        """Take in calls that are plain, as `exchange` does one by one."""
-        revisions = [request.revision for request in usual.requests]
-        seen = self.requests.get((CALL, CLIENT, revisions[0], 0))
-        if seen is None or len(self.sample) < SAMPLED or revisions.count(revisions[0]) < len(revisions):
-            for call in usual.calls:
-                self.exchange(call)
-        else:
-            seen.count += len(revisions)
+        self.calls.extend([exchange for exchange in exchanges if exchange.request.method == CALL])
+        self.with_notifications.extend([exchange for exchange in exchanges if exchange.notifications])
 
     def exchange(self, row: Exchange) -> None:
         """Take in an exchange."""
@@ -378,7 +355,7 @@ class CaptureFacts(msgspec.Struct, eq=False):
         times = (row.at_ns for row in self.exchanges if row.sender == CLIENT and content in row.request.raw)
         return min(times, default=float("inf"))
 
-    def first(self, exchanges: Exchanges, most: int, rules: tuple[Rule, ...], what: str = "calls") -> list[Exchange]:
+    def first(self, exchanges: list[Exchange], most: int, rules: tuple[Rule, ...], what: str = "calls") -> list[Exchange]:
         """Give the first of some exchanges, and note where `rules` do not look at the others."""
         if len(exchanges) <= most:
             return list(exchanges)
@@ -388,8 +365,7 @@ class CaptureFacts(msgspec.Struct, eq=False):
 
     def flawed_by(self, names: Collection[str]) -> Iterator[tuple[int, Message, str]]:
         """Yield the number of the row, the message and the flaw for each flaw that has one of these names."""
-        if isinstance(self.flawed, list) or not self.flawed.names.isdisjoint(names):
-            yield from ((row, message, flaw) for row, message in self.flawed for flaw in message.flaws if flaw in names)
+        yield from ((row, message, flaw) for row, message in self.flawed for flaw in message.flaws if flaw in names)
 
     @property
     def argv(self) -> list[str]:
@@ -529,61 +505,13 @@ def _over(transcript: Transcript) -> tuple[int, ...] | None:
 
 
 def _gathered(transcript: Transcript) -> list[CaptureFacts]:
-    if hasattr(transcript.rows, "read_blocks"):
-        return [_gather_packed(transcript, cast("PackedRows", transcript.rows))]
     by_capture = [CaptureFacts(capture, transcript.rows) for capture in transcript.captures]
     _gather(by_capture, transcript.rows)
     for facts in by_capture:
         index = facts.capture.index
         exchanges = [row for row in transcript.rows if isinstance(row, Exchange) and row.request.capture == index]
-        facts.add(ExchangesByKind(exchanges))
+        facts.add(exchanges)
     return by_capture
-
-
-class PackedFacts:
-    """The facts of the one capture whose rows are packed. All watchers are fed with them, because to make rows again takes long."""
-
-    def __init__(
-        self, transcript: Transcript, rows: PackedRows, of_exchanges: Sequence[OfExchanges], of_rows: Sequence[OfRows]
-    ) -> None:
-        self.facts = facts = CaptureFacts(transcript.captures[0], transcript.rows)
-        facts.exchanges = rows.selected(lambda exchange: True)
-        facts.calls = rows.selected(lambda exchange: exchange.request.method == CALL, MOST_CALLS)
-        facts.with_notifications = rows.selected(lambda exchange: exchange.notifications)
-        from ..packing.exchanges import FlawedMessages, PackedExchanges
-
-        facts.flawed = FlawedMessages(rows)
-        facts.errors, facts.tool_errors = PackedExchanges(rows), PackedExchanges(rows)
-        if rows.carriers is not None:
-            from ..packing.rows import FirstExchanges
-
-            facts.http = rows.selected(lambda exchange: True)
-            facts.first_exchanges = FirstExchanges(rows)
-        self._classes = of_exchanges, of_rows
-        self._watchers = Watchers(facts, transcript, of_exchanges, of_rows)
-
-    def again(self, transcript: Transcript, rows: PackedRows) -> PackedFacts:
-        """Return others of the same kind, which have seen nothing."""
-        return PackedFacts(transcript, rows, *self._classes)
-
-    def feed(self, rows: list[Row]) -> None:
-        kinds = ExchangesByKind([row for row in rows if isinstance(row, Exchange)])
-        usual = usual_calls(kinds.calls)
-        if usual is not None and usual.is_plain and len(usual.calls) == len(rows):
-            self.facts.plain_calls(usual)
-        else:
-            _gather([self.facts], rows)
-        self.facts.add(kinds)
-        self._watchers.feed(rows, kinds, usual)
-
-
-def _gather_packed(transcript: Transcript, rows: PackedRows) -> CaptureFacts:
-    packed: PackedFacts = transcript.__dict__.get(EARLY_FACTS) or PackedFacts(transcript, rows, (), ())
-    if not rows.read_blocks:
-        packed = packed.again(transcript, rows)
-    for block in rows.blocks(rows.read_blocks):
-        packed.feed(block)
-    return packed.facts
 
 
 def _gather(by_capture: list[CaptureFacts], rows: Iterable[Row]) -> None:

@@ -12,7 +12,6 @@ from importlib import import_module
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from ..http.transaction import unusual
 from ..mcp.revisions import Era, era
 from ..model import CREDENTIALS, HTTP_ERRORS
 from .facts import SUBSCRIPTION_FILTERS
@@ -152,7 +151,7 @@ def _has_modern_request(facts: CaptureFacts) -> bool:
 
 def _has_status(facts: CaptureFacts, least: int) -> bool:
     """Return whether a response over HTTP has this status or a higher one."""
-    return any(transaction.status >= least for transaction in unusual(facts.capture.transactions))
+    return any(transaction.status >= least for transaction in facts.capture.transactions.values())
 
 
 _NEEDS: Final[dict[str, Callable[[CaptureFacts], object]]] = {
@@ -170,7 +169,7 @@ _NEEDS: Final[dict[str, Callable[[CaptureFacts], object]]] = {
     "transport.headers": lambda facts: facts.capture.transactions or _has_modern_request(facts),
     "transport.refusals": lambda facts: _has_status(facts, HTTP_ERRORS),
     "transport.disconnects": lambda facts: facts.unanswered,
-    "transport.resumption": lambda facts: any(other.anomalies for other in unusual(facts.capture.transactions)),
+    "transport.resumption": lambda facts: any(other.anomalies for other in facts.capture.transactions.values()),
     "protocol.answers": lambda facts: (
         facts.respelled_ids
         or facts.cancelled

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ..http.transaction import Stream, Transaction
-    from ..packing.number_map import NumberMap
     from .facts import CaptureFacts
     from .rule import Finding, Hit
 
@@ -91,18 +90,16 @@ class GatewaySigns:
         """Yield the hits; those that blame the server for a fault of delivery are doubted where a gateway may have made it."""
         for hit in hits:
             if hit.finding.culprit == SERVER and self._facts.capture.transactions:
-                transaction = self._facts.capture.transactions.get(self._by_record[hit.finding.number])
+                transaction = self._facts.capture.transactions.get(self._by_record.get(hit.finding.number, 0))
                 yield hit if transaction is None else hit._replace(finding=self._doubted(hit.finding, transaction))
             else:
                 yield hit
 
     @cached_property
-    def _by_record(self) -> NumberMap:
+    def _by_record(self) -> dict[int, int]:
         """The numbers of transactions by the records that a finding about delivery points at: heads, and requests of clients."""
-        from ..packing.number_map import NumberMap  # hardly any capture has a fault of delivery
-
         transactions = self._facts.capture.transactions
-        by_record = NumberMap()
+        by_record: dict[int, int] = {}
         for exchange in self._facts.http:
             if exchange.transaction is not None:
                 stream = exchange.transaction.scope.stream

@@ -10,7 +10,6 @@ from typing import Final
 from ...lazy_pattern import lazy_pattern
 from ...records import CLIENT, OTHER_SIDE, SERVER, Side
 from ..absent_facts import imported_facts
-from ..http.transaction import is_same
 from ..log_lines import error_line, unwrapped
 from ..model import Exchange, Kind, Log, UnpairedMessage
 from .answer_index import AnswerIndex, Requests
@@ -94,7 +93,7 @@ def awaited(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Exchange 
     request = index.last_waiting(exchange.at_ns, until_ns) or index.last_waiting(exchange.at_ns, until_ns - _NO_TIME_NS)
     if request is None or (request.given_up_ns is not None and request.given_up_ns <= until_ns):
         return None
-    if request.transaction is None or is_same(request.transaction, exchange.transaction):
+    if request.transaction is None or request.transaction is exchange.transaction:
         return request
     return None if request.transaction.method == "POST" else request
 

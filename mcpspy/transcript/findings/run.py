@@ -13,7 +13,7 @@ from ..absent_facts import BEFORE, Proof, imported_facts, unchecked_facts
 from ..hops import hop_name, hop_pairs, stream_pairs
 from ..mcp.methods import DISCOVER
 from ..model import CREDENTIALS
-from .facts import EARLY_FACTS, PackedFacts, TranscriptFacts, capture_facts
+from .facts import TranscriptFacts, capture_facts
 from .finders import (
     CAPTURE_FINDERS,
     HOP_FINDERS,
@@ -27,12 +27,10 @@ from .finders import (
 from .gateway_signs import GatewaySigns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
     from ..model import Transcript
     from ..offers.baseline import Baseline
-    from ..packing.rows import PackedRows
-    from ..watching import OfRows
     from .facts import CaptureFacts, FindsCredentials
     from .rule import Finding, Hit, Unchecked
 
@@ -99,14 +97,6 @@ def all_findings(
     )
     asked = sorted((finding for finding in both if rules is None or finding.rule in rules), key=lambda finding: finding.at_ns)
     return asked if credentials is None else credentials.masked(asked)
-
-
-def gather_early(transcript: Transcript, rows: PackedRows, more: Sequence[OfRows]) -> None:
-    """Gather the facts of a transcript of one capture while its rows are packed, as far as possible. `more` watch it too."""
-    of_exchanges = [watcher for name in CAPTURE_FINDERS for watcher in getattr(finder(name), "WATCHERS", ())]
-    of_rows = [watcher for name in TRANSCRIPT_FINDERS for watcher in getattr(finder(name), "ROW_WATCHERS", ())] + [*more]
-    transcript.__dict__[EARLY_FACTS] = early = PackedFacts(transcript, rows, of_exchanges, of_rows)
-    rows.read_early(early.feed)
 
 
 def seek_credentials(transcript: Transcript, credentials: FindsCredentials | None) -> None:

@@ -10,7 +10,6 @@ from ...records import CLIENT
 from ..http.transaction import Transaction
 from ..mcp.methods import INITIALIZE
 from ..model import Exchange
-from ..watching import UsualCalls
 from .facts import CaptureFacts, agreed_revision, agreed_revisions
 from .rule import Hit
 
@@ -47,9 +46,6 @@ class SessionHits:
         if len(self._hits) > MAX_HITS:
             self._is_complete = False
             self._hits = []
-
-    def feed_usual(self, calls: UsualCalls) -> None:
-        """Ignore usual calls: they are on stdio, where there are no sessions of HTTP."""
 
     def _learn(self, initialize: Exchange) -> None:
         agreed = agreed_revision(initialize)

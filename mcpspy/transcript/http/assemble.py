@@ -6,7 +6,7 @@ A record goes in; the rows that are new or changed come out. `decode` cuts bodie
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, SERVER, Close, Frame, Intercept, Note, Open
 from ...wire.json_spans import members, string
@@ -47,10 +47,7 @@ from .transaction import (
 )
 
 if TYPE_CHECKING:
-    from ..packing.rows import PackedRows, PayloadSource
     from .intercepted import InterceptedUnits
-    from .packed_transactions import PackedTransactions
-    from .recent_positions import RecentPositions
 
 ENDPOINT: Final = "endpoint"
 KEEP_ALIVE: Final = "ping"
@@ -85,8 +82,8 @@ class TransactionAssembler:
     """
 
     __slots__ = (
-        "_calls", "_capture_info", "_correlator", "_half_closed", "_intercepted", "_keeps_frames", "_next_row", "_packed",
-        "_positions", "_record", "_rows", "_scopes", "_streams", "_transactions", "_unread",
+        "_calls", "_capture_info", "_correlator", "_half_closed", "_intercepted", "_keeps_frames", "_next_row", "_rows",
+        "_scopes", "_streams", "_transactions", "_unread",
     )  # fmt: skip
 
     def __init__(
@@ -107,9 +104,6 @@ class TransactionAssembler:
         self._correlator = HttpCorrelator(capture_info, next_row, on_client_name)
         self._scopes = self._correlator.scopes
         self._intercepted: InterceptedUnits | None = None
-        self._packed: PackedTransactions | None = None
-        self._positions: RecentPositions | None = None
-        self._record: Frame | None = None
         """The frame that is being taken in, if positions are noted."""
         self._streams: dict[int, _OpenStream] = {}
         self._transactions: dict[int, OpenTransaction] = {}
@@ -144,7 +138,6 @@ class TransactionAssembler:
             return []
         if self._intercepted is not None:
             return self._intercepted_frame(self._intercepted, open_stream, decoder, record)
-        self._record = None if self._positions is None else record
         return self._units(open_stream, decoder.feed(record))
 
     def intercept(self, record: Intercept) -> tuple[()]:
@@ -238,41 +231,6 @@ class TransactionAssembler:
         for open_stream in self._streams.values():
             if open_stream.decoder is not None:
                 open_stream.decoder.damaged = True
-
-    def pack_with(self, rows: PackedRows, source: PayloadSource) -> None:
-        """Append to `rows` from now on, and have `pack` pack transactions, whose records can be read again."""
-        if self._packed is None:
-            from .packed_transactions import PackedTransactions
-            from .recent_positions import RecentPositions
-
-            self._positions = source if isinstance(source, RecentPositions) else None
-            info = self._capture_info
-            self._rows = cast("list[Row]", rows)
-            self._packed = rows.carriers = PackedTransactions(info.transactions, info.streams, source)
-            info.transactions = cast("dict[int, Transaction]", self._packed)
-            info.streams = cast("dict[int, Open]", self._packed.streams)
-            self._correlator.keep_with(rows.keep)
-
-    def pack(self) -> None:
-        """Pack the transactions that are over."""
-        if self._packed is not None:
-            self._packed.pack(self._holds)
-
-    def forget(self, row: Exchange | UnpairedMessage) -> bool:
-        """Let go of a row that will be packed; False if it, or the transaction that carried it, may still change."""
-        if isinstance(row, Exchange):
-            transaction = row.transaction
-        else:
-            transaction = self._capture_info.transaction_of(row.message.stream)
-        if transaction is None or not transaction.over or self._holds(transaction):
-            return False
-        if self._packed is not None and not self._packed.is_first(transaction):
-            return False
-        return isinstance(row, UnpairedMessage) or self._correlator.forget(row, transaction)
-
-    def _holds(self, transaction: Transaction) -> bool:
-        number = transaction.number
-        return number in self._transactions or number in self._half_closed or self._correlator.holds(transaction)
 
     def end(self) -> Sequence[Row]:
         """End all streams and transactions."""
@@ -373,8 +331,6 @@ class TransactionAssembler:
                 self._add_anomaly(opened, unit, "injected", unit.frame.data[:MAX_INJECTED_BYTES])
             for piece in unit.pieces:
                 message = message_of(self._capture_info, sender, unit.frame, piece)
-                if self._record is unit.frame and self._positions is not None and len(unit.pieces) == 1:
-                    self._positions.note(unit.frame.number, unit.frame.data, message.raw)
                 if message.kind is Kind.MALFORMED and unit.damaged:
                     message.flaws = (*message.flaws, "damaged")
                 if flaws:

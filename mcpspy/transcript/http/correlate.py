@@ -27,7 +27,6 @@ from typing import Any, Final
 from ...records import CLIENT, Side
 from ..correlator import appended
 from ..exchange import Exchange, UnpairedMessage
-from ..known_exchanges import Keep
 from ..mcp.fields import client_name
 from ..mcp.methods import INITIALIZE, PROGRESS
 from ..mcp.revisions import Era
@@ -202,10 +201,6 @@ class HttpCorrelator:
         for exchange in opened.requests:
             exchange.left_ns = None
 
-    def keep_with(self, keep: Keep) -> None:
-        """Have exchanges that are packed made again by `keep`, so that they can change."""
-        self.scopes.keep_with(keep)
-
     def holds(self, transaction: Transaction) -> bool:
         """Return whether an answer to what a transaction carried may come elsewhere, or its scope may change."""
         number = transaction.number
@@ -214,13 +209,6 @@ class HttpCorrelator:
             or number in self._unannounced
             or (bool(self._broken_off) and any(number in broken_off for broken_off in self._broken_off.values()))
         )
-
-    def forget(self, exchange: Exchange, transaction: Transaction) -> bool:
-        """Know an exchange of a transaction that is over by its id and its token alone; False if it is needed as it is."""
-        if transaction.scope.is_one_transaction:
-            return True  # with its transaction, its scope is over
-        correlator = self.scopes.correlator_of(transaction.scope)
-        return correlator is not None and correlator.forget(exchange)
 
     def end(self) -> list[Exchange]:
         """End everything; return the exchanges that changed."""

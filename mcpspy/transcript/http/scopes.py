@@ -14,7 +14,6 @@ from ...records import OTHER_SIDE, PSEUDONYM_PATTERN, PSEUDONYM_PREFIX, Side
 from ...wire.json_spans import members, string
 from ..correlator import Correlator
 from ..exchange import Exchange
-from ..known_exchanges import Keep
 from ..mcp.negotiation import ProbeDetector
 from ..message import Kind, Message
 from .head import SESSION, Head
@@ -55,7 +54,7 @@ class Endpoint(NamedTuple):
 class Scopes:
     """The scopes of one capture. `url` is the server's, against which relative endpoints are resolved."""
 
-    __slots__ = ("_endpoints", "_keep", "_next_row", "_sessions", "_streams", "_unknown", "probes", "url")
+    __slots__ = ("_endpoints", "_next_row", "_sessions", "_streams", "_unknown", "probes", "url")
 
     def __init__(self, next_row: Callable[[], int]) -> None:
         self._next_row = next_row
@@ -64,7 +63,6 @@ class Scopes:
         self._endpoints: dict[str, ScopeState] = {}
         self._streams: dict[int, ScopeState] = {}
         """Those of streams that announced an endpoint, by the numbers of their transactions."""
-        self._keep: Keep | None = None
         self._unknown: dict[int | str, dict[str, Transaction]] = {}
         """Sessions that the server answered with 404 and that no other has replaced: by connection, and by the client's name."""
         self.url = ""
@@ -79,23 +77,7 @@ class Scopes:
         state = self._sessions.get(session)
         if state is None:
             state = self._sessions[session] = ScopeState(ScopeKind.SESSION, self._next_row, self.probes, session=session)
-            self._let_keep(state)
         return state
-
-    def correlator_of(self, scope: Scope) -> Correlator | None:
-        """Return the correlator of a session, or of a stream that announced an endpoint; None if that is unknown."""
-        state = self._sessions.get(scope.session) if scope.kind is ScopeKind.SESSION else self._streams.get(scope.stream)
-        return None if state is None or state.scope is not scope else state.correlator
-
-    def keep_with(self, keep: Keep) -> None:
-        """Have exchanges that are packed made again by `keep`."""
-        self._keep = keep
-        for state in (*self._sessions.values(), *self._streams.values()):
-            self._let_keep(state)
-
-    def _let_keep(self, state: ScopeState) -> None:
-        if self._keep is not None:
-            state.correlator.keep_with(self._keep)
 
     def _announced_in_clear(self, target: str) -> ScopeState | None:
         """Return the oldest stream without POSTs that announced this target without its pseudonym: what was compressed has none."""
@@ -118,7 +100,6 @@ class Scopes:
             return False
         state.scope.kind, state.scope.session = ScopeKind.SESSION, session
         self._sessions[session] = state
-        self._let_keep(state)
         return True
 
     def mark_unknown(self, transaction: Transaction) -> None:
@@ -152,7 +133,6 @@ class Scopes:
         """Let the stream of this transaction answer what is POSTed to these targets. Return whether another open stream does so."""
         state.scope.kind, state.scope.stream = ScopeKind.STREAM, stream
         self._streams[stream] = state
-        self._let_keep(state)
         is_shared = False
         for target in targets:
             before = self._endpoints.get(target)

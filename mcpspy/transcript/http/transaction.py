@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from ...records import CLIENT, MCPSPY, SERVER, Close, Frame, Note, Open
+from ...records import CLIENT, MCPSPY, Close, Frame, Note, Open
 from .head import EVENT_STREAM, Head, read_head
 
 MAX_INJECTED_BYTES: Final = 500
@@ -244,44 +244,9 @@ class Transaction(msgspec.Struct, eq=False, gc=False):
         return None if self.ended_ns is None else self.ended_ns - self.at_ns
 
 
-def is_same(transaction: Transaction | None, other: Transaction | None) -> bool:
-    """Return whether two are one transaction, or both None. Where transactions are packed, one may come as several objects."""
-    if transaction is None or other is None:
-        return transaction is other
-    return transaction.number == other.number and transaction.capture == other.capture
-
-
 def is_unread(transaction: Transaction) -> bool:
     """Return whether requests in a transaction may have been answered by what could not be read."""
     return transaction.scope.unread or any(anomaly.name == UNREAD for anomaly in transaction.anomalies)
-
-
-def is_usual(transaction: Transaction) -> bool:
-    """Return whether a transaction is over and shows nothing odd: a POST that the server answered with 200 or 202 to the end."""
-    response = transaction.response
-    if transaction.method != "POST" or transaction.status not in _USUAL_STATUSES or transaction.anomalies or response is None:
-        return False
-    close = response.close
-    is_whole = close is not None and close.by == SERVER and close.how == "eof"
-    return is_whole and not response.injected and "/.well-known/" not in transaction.target
-
-
-_USUAL_STATUSES: Final = (200, 202)
-
-
-def unusual(transactions: Mapping[int, Transaction]) -> Iterable[Transaction]:
-    """Return at least the transactions that are not usual, in their order. Where they are packed, most of the others are left out."""
-    select: Callable[[], Iterator[Transaction]] | None = getattr(transactions, "unusual", None)
-    return transactions.values() if select is None else select()
-
-
-def with_head(transactions: Mapping[int, Transaction], is_odd: Callable[[bytes], object]) -> Iterable[Transaction]:
-    """Return at least the transactions that are not usual, and those with a head for which a test holds, in their order."""
-    heads: Callable[[], Iterable[bytes] | None] | None = getattr(transactions, "packed_heads", None)
-    if heads is None:
-        return transactions.values()
-    packed = heads()
-    return transactions.values() if packed is None or any(map(is_odd, packed)) else unusual(transactions)
 
 
 TWO_PIECES_NS: Final = 37_000_000

@@ -69,10 +69,7 @@ class Offer(msgspec.Struct, eq=False):
 def offers(transcript: Transcript) -> list[Offer]:
     """Return the offer in each capture of `transcript`, in its order. Linear in the lists that were fetched."""
     readers = [_OfferReader(Offer(info)) for info in transcript.captures]
-    rows: Iterable[Row] = transcript.rows
-    if kept := getattr(rows, "kept", None):  # packed rows are made again, and lists are not packed
-        rows = kept()
-    for row in rows:
+    for row in transcript.rows:
         if isinstance(row, Exchange) and _is_listing(row):
             readers[row.capture].feed(row)
     return [reader.offer for reader in readers]

@@ -4,7 +4,7 @@ Bytes are those on the wire. Tokens are estimated (`tokens`) on what clients han
 schema, and the text of a result. Pictures and sounds count nothing, because each model counts them in its own way.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +13,6 @@ from ...wire.json_spans import UNREADABLE, Slice, members
 from ..message import RESULT
 from ..model import Exchange, Message, Row, Transcript
 from ..offers.definitions import Definition, DefinitionKind, Offer, offers
-from ..watching import UsualCalls
 from .tokens import estimated_tokens, weight
 
 MODEL_READS: Final = ("name", "description", "inputSchema")
@@ -119,22 +118,6 @@ class CallCosts:
         for row in rows:
             if isinstance(row, Exchange) and row.request.method == "tools/call":
                 self._call(row)
-
-    def feed_usual(self, calls: UsualCalls) -> None:
-        """Do the same with usual calls."""
-        capture = calls.requests[0].capture
-        for name, places in calls.places.items():
-            key = capture, name or ""
-            tool = self._tools.setdefault(key, ToolCost(name=key[1]))
-            responses, sizes = calls.responses, calls.sizes
-            if len(places) < len(sizes):
-                responses, sizes = [responses[place] for place in places], [sizes[place] for place in places]
-            tool.calls += len(sizes)
-            tool.result_bytes += sum(sizes)
-            largest = max(sizes)
-            if tool.largest is None or largest > tool.largest_bytes:
-                tool.largest, tool.largest_bytes = calls.calls[places[sizes.index(largest)]], largest
-            self._results.setdefault(key, _Results()).feed_many(responses, sum(sizes))
 
     def costs(self, all_offers: list[Offer]) -> list[ServerCost]:
         """Return the cost of each server, of which this is the offer."""
@@ -250,17 +233,6 @@ class _Results:
         self._count += 1
         if self._count <= _ALL_OF or not self._count % _EVERY:
             self._take(response, size)
-
-    def feed_many(self, responses: Sequence[Message], size: int) -> None:
-        """Take in responses that were kept whole. `size` is that of all of them together."""
-        before = self._count
-        self._bytes += size
-        self._count += len(responses)
-        step = 1 if before < _ALL_OF else _EVERY
-        for place in range(-(before + 1) % step, len(responses), step):
-            count = before + 1 + place
-            if count <= _ALL_OF or not count % _EVERY:
-                self._take(responses[place], len(responses[place].raw))
 
     def _take(self, response: Message, size: int) -> None:
         text = result_text(response)

@@ -32,8 +32,7 @@ def measured_call(call: Call | None, row: Exchange) -> Call | None:
 
 def outcomes(transcript: Transcript) -> Counter[Outcome]:
     """Return the number of calls in `transcript`, by outcome. A call that a gateway forwarded counts once, as its client saw it."""
-    bare = getattr(transcript.rows, "without_payloads", None)  # of packed rows, without a list of all
-    exchanges = (row for row in (transcript.rows if bare is None else bare()) if isinstance(row, Exchange))
+    exchanges = (row for row in transcript.rows if isinstance(row, Exchange))
     return outcomes_of(once(exchanges, transcript) if transcript.hops else exchanges, transcript.captures)
 
 

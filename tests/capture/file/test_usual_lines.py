@@ -157,15 +157,6 @@ def test_batches_hold_usual_frames_as_lines_and_all_else_as_records() -> None:
     assert (kinds.count(FrameLine), kinds.count(Frame)) == (3, 0)
 
 
-def test_a_file_is_opened_once_for_its_payloads_and_its_records(tmp_path: Path) -> None:
-    path = tmp_path / "x.mcpspy"
-    path.write_bytes(WHOLE)
-    opened = iter([path.open("rb")])
-    taken = CaptureRecords(lambda: next(opened), "x")
-    assert taken.payloads() is not None
-    assert [record for batch in taken.batches() for record in batch]
-
-
 def test_records_are_taken_once_one_by_one_or_in_a_loop(tmp_path: Path) -> None:
     path = tmp_path / "x.mcpspy"
     path.write_bytes(WHOLE)

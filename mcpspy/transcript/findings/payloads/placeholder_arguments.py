@@ -19,7 +19,6 @@ from ..words import call_name, quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ...watching import UsualCalls
     from ..facts import CaptureFacts
 
 _CALL: Final = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"read","arguments":{"path":"%s"}}\n'
@@ -76,14 +75,6 @@ class _FailedCalls:
                 continue
             if len(request.raw) <= MAX_BYTES and _may_be_placeholder.search(request.raw):
                 self.suspects.append(call)
-
-    def feed_usual(self, calls: UsualCalls) -> None:
-        """Do the same with usual calls, of which none failed if all are plain."""
-        if not calls.is_plain:
-            self.feed(calls.calls)
-
-
-WATCHERS: Final = (_FailedCalls,)
 
 
 def _in_call(call: Exchange) -> Iterator[Hit]:

@@ -12,7 +12,7 @@ from ....lazy_pattern import lazy_pattern
 from ....records import SERVER
 from ...mcp.blocks import listed, member
 from ...model import Exchange, Kind, Message
-from ...watching import JoinedPayloads, watched
+from ...watching import watched
 from ..facts import CaptureFacts
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name, quoted
@@ -134,13 +134,6 @@ class _CallTexts:
         self.read: list[Exchange] = []
         """Suspects among what reads resources and prompts."""
 
-    def may_concern(self, payloads: JoinedPayloads) -> bool:
-        """Return whether any of these texts may be cut, or seem wrong, or say that a call failed."""
-        requests, responses, longest = payloads
-        if longest > _LONG_BYTES or not _is_plain(requests) or _begins_with_error.search(responses):
-            return True
-        return not _is_plain(responses) and (_shows_stack(responses) or _seems_wrong(responses))
-
     def feed(self, exchanges: Iterable[Exchange]) -> None:
         for exchange in exchanges:
             method = exchange.request.method
@@ -172,9 +165,6 @@ class _CallTexts:
         self.hits += hits
         if not hits and len(self.suspects) <= MAX_SUSPECTS and _is_suspect(call):
             self.suspects.append(call)
-
-
-WATCHERS: Final = (_CallTexts,)
 
 
 def _is_suspect(exchange: Exchange) -> bool:

@@ -308,9 +308,6 @@ class _Tokens:
                     break
 
 
-WATCHERS: Final = (_Tokens,)
-
-
 def _respelled_token(exchange: Exchange) -> Iterator[Hit]:
     """Find progress under another spelling of the token that the request gave out."""
     token = exchange.request.correlation_key

@@ -6,7 +6,6 @@ from array import array
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from math import inf
-from operator import eq
 from typing import Final
 
 from ....records import CLIENT
@@ -16,7 +15,7 @@ from ...message import RESULT
 from ...model import HTTP_ERRORS, Exchange, Kind, Message, Outcome
 from ...outcome import HTTP_REDIRECTS
 from ...waiting import request_unread_ns
-from ...watching import UsualCalls, watched
+from ...watching import watched
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..meanwhile import written_words
 from ..rule import AGENT, CONFIGURATION, HANDSHAKE, Family, Hit, Rule, Severity, behaviour_rule, hit_in
@@ -197,16 +196,6 @@ class _Durations:
             if took_ns > _SLOW_NS:
                 self.longest[request.target] = max(took_ns, self.longest.get(request.target, 0))
 
-    def feed_usual(self, calls: UsualCalls) -> None:
-        """Do the same with usual calls."""
-        took_ns = calls.took_ns
-        if max(took_ns) > _SLOW_NS:
-            self.feed(calls.calls)
-            return
-        for tool, places in calls.places.items():
-            times = self.by_tool.setdefault(tool, array("q"))
-            times.extend(took_ns if len(places) == len(took_ns) else [took_ns[place] for place in places])
-
 
 def _slow(facts: CaptureFacts) -> Iterator[Hit]:
     durations = watched(facts, _Durations)
@@ -268,18 +257,6 @@ class _Repetitions:
                     self._hits += _repetition(run)
             runs[who] = _Run(exchange, tail)
 
-    def feed_usual(self, calls: UsualCalls) -> None:
-        """Do the same with usual calls. Where none has the arguments of the one before it, only the last one may begin a run."""
-        tails = [request.raw.partition(_ARGUMENTS)[2] for request in calls.requests]
-        if len(tails) < _FEWEST or any(map(eq, tails, tails[1:])) or b'"id"' in b"".join(tails):
-            self.feed(calls.calls)
-            return
-        self.feed(calls.calls[:1])
-        run, last = self._runs[""], calls.requests[-1].raw
-        if run.second is not None:
-            self._hits += _repetition(run)
-        self._runs[""] = _Run(calls.calls[-1], last[last.find(_ARGUMENTS) :])
-
     def hits(self) -> Iterator[Hit]:
         """Yield the findings about runs that are over, and about those that are not."""
         yield from self._hits
@@ -332,14 +309,6 @@ class _Resent:
         self._last: dict[tuple[ScopeKey, str | None], Exchange] = {}
         self._until_ns: float = 0
         """The time at which all calls so far were answered."""
-
-    def feed_usual(self, calls: UsualCalls) -> None:
-        """Do the same with usual calls. No call is sent again where each begins when all before it are answered."""
-        if not calls.is_sequence or calls.began_ns[0] < self._until_ns:
-            self.feed(calls.calls)
-            return
-        self._until_ns = calls.ended_ns[-1]
-        self._last.update({(0, tool): calls.calls[places[-1]] for tool, places in calls.places.items()})
 
     def feed(self, exchanges: Iterable[Exchange]) -> None:
         last = self._last
@@ -394,8 +363,6 @@ def _is_answered_alike(before: Exchange, exchange: Exchange) -> bool:
 
 _RETRY_NS: Final = 1_000_000_000
 """Equal calls that begin closer together were meant to run side by side."""
-
-WATCHERS: Final = (_Durations, _Repetitions, _Resent)
 
 _ARGUMENTS: Final = b'"arguments"'
 _ID_DIGITS: Final = 40

@@ -13,7 +13,7 @@ from ....records import CLIENT
 from ...mcp.blocks import listed, member
 from ...message import RESULT
 from ...model import Exchange, Message
-from ...watching import JoinedPayloads, watched
+from ...watching import watched
 from ..facts import CaptureFacts
 from ..rule import Hit, Severity, Unchecked, hit_in, protocol_rule
 from ..words import call_name, quoted
@@ -99,10 +99,6 @@ class _MislabelledContents:
         self.limits: dict[Unchecked, None] = {}
         self._seen: dict[tuple[str, str | None], int] = {}
 
-    def may_concern(self, payloads: JoinedPayloads) -> bool:
-        """Return whether any of these results may hold data, or a resource of a type that a text can be seen not to have."""
-        return _DATA_OR_TELLING_TYPE.search(payloads.responses) is not None
-
     def feed(self, exchanges: Iterable[Exchange]) -> None:
         seen = self._seen
         for exchange in exchanges:
@@ -119,9 +115,6 @@ class _MislabelledContents:
                 self.hits += _mislabelled(exchange, response)
             else:
                 self.limits[_LIMIT] = None
-
-
-WATCHERS: Final = (_MislabelledContents,)
 
 
 def _mislabelled(exchange: Exchange, response: Message) -> Iterator[Hit]:

@@ -146,9 +146,7 @@ RULES: Final = tuple(FLAWS.values())
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find messages with flaws, in the order of time."""
-    flawed = facts.flawed
-    by_time = sorted(flawed, key=lambda flawed: flawed[1].at_ns) if isinstance(flawed, list) else flawed.by_time()
-    for row, message in by_time:
+    for row, message in sorted(facts.flawed, key=lambda flawed: flawed[1].at_ns):
         yield from _flawed(facts, row, message)
 
 

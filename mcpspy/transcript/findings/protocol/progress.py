@@ -195,9 +195,6 @@ class _ProgressOrder:
                 self.hits += _not_increasing(exchange, reports)
 
 
-WATCHERS: Final = (_ProgressOrder,)
-
-
 def _is_known(facts: CaptureFacts, message: Message) -> bool:
     """Return whether every request that a notification can name is known; without sessions it may name one of another transaction.
 

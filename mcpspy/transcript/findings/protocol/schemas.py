@@ -10,7 +10,7 @@ from ....records import CLIENT, SERVER
 from ...mcp.blocks import member
 from ...message import ERROR, RESULT
 from ...model import Exchange, Message, Row, Transcript, UnpairedMessage
-from ...watching import UsualCalls, watched_rows
+from ...watching import watched_rows
 from ..facts import TranscriptFacts, scope_key
 from ..json_schema import MAX_STEPS, Validators, dangling_reference
 from ..rule import AGENT, HANDSHAKE, Hit, HitDetails, Severity, Unchecked, hit_in, protocol_rule
@@ -188,21 +188,6 @@ class _Schemas:
                     server.changed_ns.pop(scope_key(row.transaction), None)
                     if row.response is not None and row.response.kind is RESULT:
                         self.hits += _listed(server, row)
-
-    def feed_usual(self, calls: UsualCalls) -> None:
-        """Do the same with usual calls. If enough calls of each of the tools were checked, these are only counted."""
-        server = self.servers[calls.requests[0].capture]
-        if not (server.tools or server.complete):
-            return
-        known = [(0, tool) for tool in calls.places if tool is not None and server.checked.get((0, tool), 0) >= MAX_EACH]
-        if not calls.is_plain or server.changed_ns or len(known) < len(calls.places):
-            self.feed(calls.calls)
-            return
-        for scope, tool in known:
-            server.checked[scope, tool] += len(calls.places[tool])
-
-
-ROW_WATCHERS: Final = (_Schemas,)
 
 
 def _listed(server: _ListedTools, row: Exchange) -> Iterator[Hit]:

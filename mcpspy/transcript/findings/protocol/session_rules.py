@@ -9,7 +9,6 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from operator import lt
 from typing import Final
 
 from ....records import CLIENT, SERVER, Side
@@ -20,7 +19,7 @@ from ...mcp.methods import INITIALIZE, OPENINGS
 from ...mcp.revisions import Era
 from ...model import HTTP_ERRORS, Exchange, Kind
 from ...offers.definitions import LISTED_MEMBERS
-from ...watching import UsualCalls, watched
+from ...watching import watched
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Hit, hit_in, protocol_rule
 from ..words import call_name, quoted
@@ -88,7 +87,6 @@ _MAX_NAMES: Final = 3
 
 _ID_DIGITS: Final = 18
 """Longer ids are not compared as numbers."""
-_LONG_ID: Final = 10**_ID_DIGITS
 
 _FIELD: Final = b'"nextCursor"'
 _NO_CURSORS: Final = (b"null", b'""')
@@ -156,25 +154,10 @@ class _Ids:
                     self._again.add(_id_hash(exchange))
             self._others.append(_id_hash(exchange))
 
-    def feed_usual(self, calls: UsualCalls) -> None:
-        """Do the same with usual calls, whose ids are texts in quotation marks or positive integers."""
-        known = self._numbers[CLIENT]
-        try:
-            numbers = [int(request.id or "") for request in calls.requests]
-        except ValueError:
-            numbers = [0]
-        if (known[-1] if known else 0) < numbers[0] and numbers[-1] < _LONG_ID and all(map(lt, numbers, numbers[1:])):
-            known.extend(numbers)
-        else:
-            self.feed(calls.calls)
-
     def again(self) -> set[int]:
         """Return hashes of the ids that came more than once on one side, and perhaps of a few others."""
         ordered = sorted(self._others)
         return self._again | {hashed for hashed, following in pairwise(ordered) if hashed == following}
-
-
-WATCHERS: Final = (_Ids,)
 
 
 def _id_hash(exchange: Exchange) -> int:

@@ -18,7 +18,7 @@ from ....records import CLIENT
 from ....wire.json_spans import UNREADABLE, members
 from ...mcp.blocks import listed, member
 from ...model import Exchange, Kind
-from ...watching import UsualCalls, watched
+from ...watching import watched
 from ..rule import Hit, Severity, Unchecked, hit_in, protocol_rule
 from ..words import call_name, quoted
 from ..words import listed as enumerated
@@ -122,14 +122,6 @@ class _Beside:
                 self._busy_until_ns = max(self._busy_until_ns, response.at_ns)
                 self._add(call)
 
-    def feed_usual(self, calls: UsualCalls) -> None:
-        """Do the same with usual calls."""
-        if not calls.is_sequence or calls.began_ns[0] < self._busy_until_ns:
-            self.feed(calls.calls)
-            return
-        self._before.clear()
-        self._last, self._busy_until_ns = calls.calls[-1], calls.ended_ns[-1]
-
     def _add(self, call: Exchange) -> None:
         """Note a call that began while others ran."""
         before = self._before
@@ -145,9 +137,6 @@ class _Beside:
                     self.others.setdefault(exchange.row, []).append(neighbour.row)
         before.append(call)
         self._before = before
-
-
-WATCHERS: Final = (_Beside,)
 
 
 def _is_answer(call: Exchange) -> bool:

@@ -15,7 +15,7 @@ from ...mcp.blocks import member
 from ...mcp.codes import RELATED_TASK
 from ...mcp.methods import MAY_BE_TASKS
 from ...model import Exchange, Kind, Message
-from ...watching import JoinedPayloads, watched
+from ...watching import watched
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name, quoted, seconds
@@ -129,17 +129,10 @@ class _TaskCalls:
     def __init__(self) -> None:
         self.calls: list[Exchange] = []
 
-    def may_concern(self, payloads: JoinedPayloads) -> bool:
-        """Return whether any of these requests may ask for a task."""
-        return b'"task"' in payloads.requests
-
     def feed(self, exchanges: Iterable[Exchange]) -> None:
         for exchange in exchanges:
             if b'"task"' in exchange.request.raw:
                 self.calls.append(exchange)
-
-
-WATCHERS: Final = (_TaskCalls,)
 
 
 def _not_offered(facts: CaptureFacts) -> Iterator[Hit]:

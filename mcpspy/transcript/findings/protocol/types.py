@@ -17,7 +17,7 @@ from ...mcp.plain import is_plain
 from ...mcp.revisions import OLDEST, era, nearest
 from ...message import NOTIFICATION, REQUEST, RESULT
 from ...model import Exchange, Kind, Message, Row, Transcript, UnpairedMessage
-from ...watching import CALL, UsualCalls, watched_rows
+from ...watching import watched_rows
 from ..facts import TranscriptFacts
 from ..rule import Hit, Severity, Unchecked, hit_in, protocol_rule
 from ..words import quoted
@@ -101,22 +101,6 @@ class _Types:
     def _seen_of(self, capture: int, method: str) -> list[int]:
         return self._seen.get((capture, method)) or self._seen.setdefault((capture, method), [0] * (2 * _LACKING))
 
-    def feed_usual(self, calls: UsualCalls) -> None:
-        """Do the same with usual calls."""
-        seen = self._seen_of(calls.requests[0].capture, CALL)
-        revisions = {message.revision for messages in (calls.requests, calls.responses) for message in messages}
-        if revisions == {None}:
-            return
-        if (
-            min(seen[_REQUEST + _OF_CLIENT], seen[_RESULT]) < MAX_EACH or not calls.is_plain or None in revisions
-            or any(_lacks_members(CALL, response.raw) for response in calls.responses)
-        ):  # fmt: skip
-            self.feed(calls.calls)
-            return
-        seen[_REQUEST + _OF_CLIENT] += len(calls.calls)
-        seen[_RESULT] += len(calls.calls)
-        self._leave_some()
-
     def _leave_some(self) -> None:
         """Note that some messages were not looked at. To ask the dictionary each time would take longer."""
         if not self._has_left_some:
@@ -147,9 +131,6 @@ class _Types:
             if f"{CLIENT} request" not in self._checks:
                 self.limits[_MISSING] = None
         self.hits += _validate(self._checks, message.method or method, row, message)
-
-
-ROW_WATCHERS: Final = (_Types,)
 
 
 def _is_plain(message: Message, method: str) -> bool:

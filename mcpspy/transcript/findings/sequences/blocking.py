@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from ....records import CLIENT
 from ...mcp.methods import PING
 from ...model import Exchange
-from ...watching import UsualCalls, watched
+from ...watching import watched
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Hit, Severity, Unchecked, behaviour_rule, hit_in
 from ..transport.stalls import unread_ns
@@ -91,17 +91,9 @@ class _LongCalls:
             if response is not None and is_long:
                 runs[scope] = _LongCall(exchange, response.at_ns, [])
 
-    def feed_usual(self, calls: UsualCalls) -> None:
-        """Do the same with usual calls."""
-        if self._runs or max(calls.took_ns) >= _LONG_NS:
-            self.feed(calls.calls)
-
     def all(self) -> list[_LongCall]:
         """Return those that are over and that others may have waited for, and those that may go on."""
         return [*self._over, *self._runs.values()]
-
-
-WATCHERS: Final = (_LongCalls,)
 
 
 def _blocked(facts: CaptureFacts, call: Exchange, later: list[Exchange]) -> Iterator[Hit]:

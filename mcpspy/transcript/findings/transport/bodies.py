@@ -9,7 +9,7 @@ from typing import Final
 from ....records import CLIENT, SERVER, Close
 from ....wire.body import WholeBody
 from ...http.head import LAST_EVENT_ID
-from ...http.transaction import Anomaly, ScopeKind, Stream, Transaction, unusual
+from ...http.transaction import Anomaly, ScopeKind, Stream, Transaction
 from ...model import Exchange
 from ...watching import watched
 from ..facts import CaptureFacts
@@ -64,7 +64,7 @@ UNREAD_ANSWERS: Final = frozenset({OTHER_EVENT, "json-for-events"})
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find bodies and answers in the wrong form or place."""
-    for transaction in unusual(facts.capture.transactions):
+    for transaction in facts.capture.transactions.values():
         if transaction.response is not None and transaction.response.close is not None:
             yield from _short(facts, transaction, transaction.response, transaction.response.close)
         for anomaly in transaction.anomalies:
@@ -91,9 +91,6 @@ class _AnswersElsewhere:
             self.exchanges += filter(_came_elsewhere, exchanges)
             if len(self.exchanges) > _MOST_ELSEWHERE:
                 self.is_complete, self.exchanges = False, []
-
-
-WATCHERS: Final = (_AnswersElsewhere,)
 
 
 def _came_elsewhere(exchange: Exchange) -> bool:

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ....wire.lines import UNENDED
-from ...http.transaction import is_same
 from ...message import Message
 from ...model import Exchange, UnpairedMessage
 from ..facts import CaptureFacts
@@ -160,4 +159,4 @@ def _is_due(facts: CaptureFacts, exchange: Exchange, piece: Message) -> bool:
     if transaction is None or answering is None:
         return transaction is answering
     stream = transaction.scope.stream
-    return is_same(transaction, answering) or (bool(stream) and stream == answering.scope.stream)
+    return transaction is answering or (bool(stream) and stream == answering.scope.stream)

@@ -9,7 +9,7 @@ from typing import Final
 
 from ....records import SERVER
 from ...http.head import SESSION, Head
-from ...http.transaction import Stream, Transaction, with_head
+from ...http.transaction import Stream, Transaction
 from ..facts import CaptureFacts
 from ..hits import hit_on_stream
 from ..rule import Hit, Severity, transport_rule
@@ -52,7 +52,7 @@ _SIMPLE: Final = frozenset({"accept", "accept-language", "content-language", "ra
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find responses to pages of other origins that a browser withholds from them."""
     by_origin: dict[str, list[tuple[Transaction, Head]]] = {}
-    for transaction in with_head(facts.capture.transactions, _has_origin):
+    for transaction in facts.capture.transactions.values():
         request = transaction.request
         if request is not None and _has_origin(request.raw_head):
             head = request.head

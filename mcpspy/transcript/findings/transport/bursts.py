@@ -84,9 +84,6 @@ class _Bursts:
                 self.exchanges.append(exchange)
 
 
-WATCHERS: Final = (_Bursts,)
-
-
 def _reports(exchange: Exchange) -> list[Message]:
     return [message for message in exchange.notifications if message.method == PROGRESS]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ...http.transaction import with_head
 from ...model import HTTP_ERRORS, Exchange
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import HANDSHAKE, Hit, hit_in, transport_rule
@@ -103,7 +102,7 @@ def _id_hash(exchange: Exchange) -> int:
 def _shows_gateway(facts: CaptureFacts) -> bool:
     """Return whether a request may have a field of a gateway."""
     without: set[bytes] = set()
-    for transaction in with_head(facts.capture.transactions, _has_field):
+    for transaction in facts.capture.transactions.values():
         head = b"" if transaction.request is None else transaction.request.raw_head
         if head in without:
             continue

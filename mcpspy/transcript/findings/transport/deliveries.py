@@ -13,7 +13,7 @@ from ....records import CLIENT, SERVER
 from ....wire.jsonrpc import cut
 from ....wire.sse import parse
 from ...http.head import LAST_EVENT_ID
-from ...http.transaction import Stream, Transaction, is_same, unusual
+from ...http.transaction import Stream, Transaction
 from ...message import SEALED
 from ...model import Exchange, Kind, UnpairedMessage
 from ..facts import HANDSHAKE_METHODS, CaptureFacts, ScopeKey, scope_key
@@ -154,7 +154,7 @@ def _is_closed_well(stream: Stream | None) -> bool:
 
 
 def _is_of(exchange: Exchange, transaction: Transaction) -> bool:
-    if is_same(exchange.transaction, transaction):
+    if exchange.transaction is transaction:
         return True
     scope = scope_key(exchange.transaction)
     return bool(scope) and scope == scope_key(transaction) and transaction.method == "GET"
@@ -162,7 +162,7 @@ def _is_of(exchange: Exchange, transaction: Transaction) -> bool:
 
 def _in_vain(facts: CaptureFacts) -> Iterator[_Resumption]:
     """Yield streams that a client resumed for a request that it then gave up for want of an answer."""
-    resumptions = [get for get in unusual(facts.capture.transactions) if get.method == "GET" and _resumes_in_vain(get)]
+    resumptions = [get for get in facts.capture.transactions.values() if get.method == "GET" and _resumes_in_vain(get)]
     if not resumptions or facts.last_hole_ns is not None:
         return
     closed = {

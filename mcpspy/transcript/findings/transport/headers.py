@@ -12,7 +12,7 @@ from typing import Final
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT
 from ...http.head import Head, decoded_value
-from ...http.transaction import ScopeKind, Stream, Transaction, with_head
+from ...http.transaction import ScopeKind, Stream, Transaction
 from ...mcp.codes import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from ...mcp.fields import revision
 from ...mcp.methods import DISCOVER, INITIALIZE, NAMED_IN_HEADERS, method_rows
@@ -116,9 +116,6 @@ def _session_hits() -> SessionHits:
     return SessionHits(_of_request)
 
 
-WATCHERS: Final = (_session_hits,)
-
-
 def _of_request(exchange: Exchange, transaction: Transaction, agreed: str | None) -> Iterator[Hit]:
     if transaction.request is not None:
         is_streamable = transaction.scope.kind is not ScopeKind.STREAM
@@ -149,7 +146,7 @@ def _without_revision(facts: CaptureFacts) -> Iterator[Hit]:
 def _duplicates(facts: CaptureFacts) -> Iterator[Hit]:
     """Find fields that come twice in the head of a request or of a response."""
     sound: set[bytes] = set()
-    for transaction in with_head(facts.capture.transactions, _repeated):
+    for transaction in facts.capture.transactions.values():
         for stream in (transaction.request, transaction.response):
             if stream is None or stream.injected or stream.raw_head in sound:
                 continue

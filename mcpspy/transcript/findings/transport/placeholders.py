@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from ....lazy_pattern import lazy_pattern
 from ....records import PLACEHOLDER_PATTERN
-from ...http.transaction import Stream, Transaction, with_head
+from ...http.transaction import Stream, Transaction
 from ...model import HTTP_ERRORS
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..hits import hit_on_record, hit_on_stream
@@ -66,7 +66,7 @@ class Unfilled(NamedTuple):
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find placeholders in the first requests of each session, in refused requests, and in the command."""
     yield from _in_command(facts)
-    requests = (transaction.request for transaction in with_head(facts.capture.transactions, _unfilled_in))
+    requests = (transaction.request for transaction in facts.capture.transactions.values())
     if not any(map(_unfilled_in, {request.raw_head for request in requests if request is not None})):
         return
     seen: dict[ScopeKey, int] = {}

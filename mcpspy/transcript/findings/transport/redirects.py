@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Final
 
 from ....records import SERVER
-from ...http.transaction import Stream, Transaction, unusual
+from ...http.transaction import Stream, Transaction
 from ...model import HTTP_ERRORS, HTTP_REDIRECTS
 from ..facts import CaptureFacts
 from ..gateway_signs import wants_login
@@ -46,7 +46,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     if not redirects:
         return
     gets: dict[str, list[Transaction]] = {}
-    for transaction in unusual(facts.capture.transactions):
+    for transaction in facts.capture.transactions.values():
         if transaction.method == "GET":
             gets.setdefault(_path(transaction.target), []).append(transaction)
     for transaction, target in redirects:
@@ -87,7 +87,7 @@ def _wants_https(facts: CaptureFacts, response: Stream) -> bool:
 def lossy_redirects(facts: CaptureFacts) -> list[tuple[Transaction, str]]:
     """Return the POSTs that a redirect changes the method of, or sends to a login page, and the path that Location names."""
     found = []
-    for transaction in unusual(facts.capture.transactions):
+    for transaction in facts.capture.transactions.values():
         response = transaction.response
         if (
             not (transaction.status in _TO_GET or (transaction.status in _KEEPING and wants_login(transaction)))
@@ -105,7 +105,7 @@ class _Redirects:
 
     def __init__(self, facts: CaptureFacts) -> None:
         self.to: dict[str, Transaction] = {}
-        for transaction in unusual(facts.capture.transactions):
+        for transaction in facts.capture.transactions.values():
             if not HTTP_REDIRECTS <= transaction.status < HTTP_ERRORS or transaction.response is None:
                 continue
             location = transaction.response.head.get("location")

@@ -12,7 +12,7 @@ from typing import Final
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ...http.head import wait_ns
-from ...http.transaction import ScopeKind, Stream, Transaction, unusual
+from ...http.transaction import ScopeKind, Stream, Transaction
 from ...mcp.methods import OPENINGS
 from ...model import HTTP_ERRORS, HTTP_FAILURES, Exchange, Kind, Outcome
 from ..facts import CaptureFacts
@@ -158,7 +158,7 @@ class _ServedPaths:
         """The paths that a redirect of a message names, where a client comes with GET and without the message."""
         self.first_session_ns = given_out_ns(facts)
         self.refused_tokens: set[tuple[str, str]] = set()
-        self.well_known = [other for other in unusual(facts.capture.transactions) if "/.well-known/" in other.target]
+        self.well_known = [other for other in facts.capture.transactions.values() if "/.well-known/" in other.target]
         for transaction in facts.capture.transactions.values():
             if not _is_of_mcp(transaction):
                 continue
@@ -176,7 +176,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find refused requests."""
     refused = [
         transaction
-        for transaction in unusual(facts.capture.transactions)
+        for transaction in facts.capture.transactions.values()
         if transaction.status >= HTTP_ERRORS and _is_of_mcp(transaction) and not _is_expected(facts, transaction)
     ]
     if not refused:

@@ -11,13 +11,13 @@ from typing import Final
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ...http.head import EVENT_STREAM, LAST_EVENT_ID
-from ...http.transaction import ScopeKind, Transaction, unusual
+from ...http.transaction import ScopeKind, Transaction
 from ...mcp.blocks import member
 from ...mcp.codes import HTTP_STATUSES, METHOD_NOT_FOUND, MODERN_CODES
 from ...mcp.fields import revision
 from ...mcp.revisions import Era, era
 from ...model import HTTP_REDIRECTS, Exchange, Kind, Outcome
-from ...watching import UsualCalls, watched
+from ...watching import watched
 from ..facts import CaptureFacts, ScopeKey, agreed_revisions
 from ..hits import hit_on_stream
 from ..protocol.answers import NOTIFICATION_ANSWERED
@@ -150,9 +150,6 @@ class _FirstRequests:
     def feed(self, exchanges: Iterable[Exchange]) -> None:
         self.hits.feed(exchanges)
 
-    def feed_usual(self, calls: UsualCalls) -> None:
-        self.hits.feed_usual(calls)
-
     def _of_request(self, exchange: Exchange, transaction: Transaction, agreed: str | None) -> Iterator[Hit]:
         (number, row), self._last = self._last, (transaction.number, exchange.row)
         if number == transaction.number and row < exchange.row:
@@ -165,21 +162,18 @@ class _FirstRequests:
                 self.modern_targets.add(transaction.target)
 
 
-WATCHERS: Final = (_FirstRequests,)
-
-
 def _no_streams(facts: CaptureFacts, modern_targets: set[str]) -> Iterator[Hit]:
     """Find GETs that ask for a stream of events and get a page or JSON with 200.
 
     They are sent to an endpoint that POSTs are sent to, or nothing was posted, and they are sent to the URL of the server itself.
     """
-    if not any(_is_no_stream(transaction) for transaction in unusual(facts.capture.transactions)):
+    if not any(_is_no_stream(transaction) for transaction in facts.capture.transactions.values()):
         return
     redirected = {target for _, target in lossy_redirects(facts)}
     posted = {transaction.target for transaction in facts.capture.transactions.values() if transaction.request_messages}
     endpoints = posted - modern_targets - redirected if posted else {_own_target(facts)}
     refused: dict[tuple[str, str], list[Transaction]] = {}
-    for transaction in unusual(facts.capture.transactions):
+    for transaction in facts.capture.transactions.values():
         response, target = transaction.response, transaction.target
         if response is not None and target in endpoints and _is_no_stream(transaction):
             refused.setdefault((target, response.head.media_type), []).append(transaction)

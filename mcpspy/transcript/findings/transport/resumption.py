@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT, SERVER
-from ...http.transaction import Anomaly, ScopeKind, Transaction, unusual
+from ...http.transaction import Anomaly, ScopeKind, Transaction
 from ..facts import CaptureFacts, agreed_revisions
 from ..rule import Hit, Rule, hit, protocol_rule
 from ..words import quoted
@@ -79,7 +79,7 @@ _BY_NAME: Final = {rule.name: rule for rule in RULES}
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find wrong ids of events, and wrong events after a resumption."""
     agreed = None
-    for transaction in unusual(facts.capture.transactions):
+    for transaction in facts.capture.transactions.values():
         for anomaly in transaction.anomalies:
             rule = _BY_NAME.get(anomaly.name)
             if rule is None or transaction.scope.kind is not ScopeKind.SESSION:

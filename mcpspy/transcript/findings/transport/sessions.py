@@ -10,10 +10,10 @@ from typing import Final
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ...http.head import EVENT_STREAM, SESSION
-from ...http.transaction import ScopeKind, Transaction, is_same, unusual
+from ...http.transaction import ScopeKind, Transaction
 from ...mcp.fields import revision
 from ...mcp.methods import DISCOVER, INITIALIZE
-from ...mcp.revisions import Era, era
+from ...mcp.revisions import Era
 from ...message import Kind
 from ...model import Exchange, UnpairedMessage
 from ..facts import CaptureFacts
@@ -141,7 +141,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     split: list[tuple[str, Transaction, Transaction]] = []
     known: _KnownSessions | None = None
     unclear: dict[str, Transaction] = {}  # refused with 400, which tells no client to begin another session
-    for transaction in transactions.values() if _needs_all(facts) else unusual(transactions):
+    for transaction in transactions.values():
         session = transaction.scope.session if transaction.scope.kind is ScopeKind.SESSION else ""
         exchange = facts.first_exchanges.get(transaction.number)
         if lacks_session(transaction, exchange, first_ns):
@@ -183,14 +183,6 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     for session, transaction in unclear.items():
         if first_ns is not None and first_ns < transaction.at_ns and initialized_ns <= transaction.at_ns:
             yield _vague(facts, session, transaction)
-
-
-def _needs_all(facts: CaptureFacts) -> bool:
-    """Return whether usual transactions tell something: after a session was refused, or of the modern era."""
-    if any(named is not None and era(named) is Era.MODERN for _, _, named, _ in facts.requests):
-        return True
-    refused = (_BAD_REQUEST, _NOT_FOUND)
-    return any(transaction.status in refused for transaction in unusual(facts.capture.transactions))
 
 
 def _split(
@@ -323,7 +315,7 @@ def _sent_name(facts: CaptureFacts, transaction: Transaction) -> str:
     for (method, _, _, _), use in facts.notifications.items():
         if isinstance(use.first, UnpairedMessage):
             carrier = facts.capture.transaction_of(use.first.message.stream)
-            if is_same(carrier, transaction):
+            if carrier is transaction:
                 return method
     return f"{transaction.method} {transaction.target}"
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from ....records import MCPSPY, SERVER
 from ...http.head import LAST_EVENT_ID, SESSION
-from ...http.transaction import UNREAD, Anomaly, ScopeKind, Stream, Transaction, unusual, with_head
+from ...http.transaction import UNREAD, Anomaly, ScopeKind, Stream, Transaction
 from ...model import HTTP_ERRORS, Exchange, Kind
 from ..facts import CaptureFacts
 from ..gateway_signs import gateway_field
@@ -236,7 +236,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find faults of transactions that their messages do not show."""
     if not facts.capture.transactions:
         return
-    for transaction in with_head(facts.capture.transactions, _has_proof):
+    for transaction in facts.capture.transactions.values():
         for anomaly in transaction.anomalies:
             yield from _anomaly(facts, transaction, anomaly)
         request = transaction.request
@@ -248,7 +248,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     for row, message, _ in facts.flawed_by(("ambiguous-stream",)):
         what = "A response came on one of several open streams without an endpoint, so that only its id tells whose it is."
         yield hit_in(AMBIGUOUS_STREAM, message, row, what, group="response")
-    has_failed = any(transaction.status >= HTTP_ERRORS for transaction in unusual(facts.capture.transactions))
+    has_failed = any(transaction.status >= HTTP_ERRORS for transaction in facts.capture.transactions.values())
     for exchange in facts.http if has_failed else ():
         yield from _contradiction(facts, exchange)
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from ....records import CLIENT, SERVER
 from ...http.head import EVENT_STREAM
-from ...http.transaction import LONG_SILENCE_NS, TWO_PIECES_NS, Stream, Transaction, slow, unusual
+from ...http.transaction import LONG_SILENCE_NS, TWO_PIECES_NS, Stream, Transaction, slow
 from ...model import HTTP_ERRORS, HTTP_FAILURES
 from ..facts import CaptureFacts
 from ..gateway_signs import gateway_field
@@ -210,7 +210,7 @@ def held_back(response: Stream | None, made_late: str) -> tuple[str, str]:
 def _unopened(facts: CaptureFacts) -> Iterator[Hit]:
     """Find streams whose head did not come while POSTs were answered, so that the server was alive."""
     heads_ns: list[int] | None = None
-    for transaction in unusual(facts.capture.transactions):
+    for transaction in facts.capture.transactions.values():
         if transaction.response is not None or not asks_for_stream(transaction) or transaction.request is None:
             continue
         until_ns = facts.capture.last_ns + facts.capture.shift_ns if transaction.ended_ns is None else transaction.ended_ns
@@ -240,7 +240,7 @@ def _heads_ns(facts: CaptureFacts) -> list[int]:
 def _not_reopened(facts: CaptureFacts) -> Iterator[Hit]:
     """Find sessions that went on for some time after the server had ended their last stream."""
     streams: dict[str, list[Transaction]] = {}
-    for transaction in unusual(facts.capture.transactions):
+    for transaction in facts.capture.transactions.values():
         if transaction.scope.session and transaction.method == "GET":
             streams.setdefault(transaction.scope.session, []).append(transaction)
     ended = {session: opened for session, opened in streams.items() if opened[-1].is_stream and opened[-1].ended_by == SERVER}
@@ -313,7 +313,7 @@ def _missed_ns(facts: CaptureFacts) -> dict[int, int]:
     """Return by stream of HTTP+SSE the time of the last POST to the endpoint that it announced, if that was refused."""
     return {
         transaction.scope.stream: transaction.at_ns
-        for transaction in unusual(facts.capture.transactions)
+        for transaction in facts.capture.transactions.values()
         if transaction.scope.stream and transaction.method == "POST" and HTTP_ERRORS <= transaction.status < HTTP_FAILURES
     }
 
