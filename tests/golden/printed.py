@@ -62,6 +62,18 @@ def outputs(name: str) -> dict[str, Any]:
 
 def run(words: list[str]) -> dict[str, Any]:
     """Run one command line in this process. Returns its exit status, and the list of objects that it prints."""
+    status, printed = run_command(words)
+    return {"status": status, "printed": parsed(printed)}
+
+
+def run_bytes(words: list[str]) -> bytes:
+    """Do the same. Returns the exit status and all that it prints, as it is."""
+    status, printed = run_command(words)
+    return b"%d\n%b" % (status, printed)
+
+
+def run_command(words: list[str]) -> tuple[int, bytes]:
+    """Run one command line in this process. Returns its exit status, and what it prints."""
     output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n")
     before = sys.argv, sys.stdout, sys.stderr
     sys.argv, sys.stdout, sys.stderr = ["mcpspy", *words], output, io.StringIO()
@@ -71,7 +83,7 @@ def run(words: list[str]) -> dict[str, Any]:
         sys.argv, sys.stdout, sys.stderr = before
     output.flush()
     assert isinstance(output.buffer, io.BytesIO)
-    return {"status": status, "printed": parsed(output.buffer.getvalue())}
+    return status, output.buffer.getvalue()
 
 
 def parsed(data: bytes) -> list[Any]:

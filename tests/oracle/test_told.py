@@ -1,0 +1,27 @@
+"""What is told of captures is what was told before the reader was rebuilt."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.oracle.told import captures, changed
+from tests.tiers import current_tier
+
+AT_ONCE = 40
+CAPTURES = captures()[:: current_tier()(sample=3, more=1, full=1)]
+
+
+@pytest.mark.tiered
+@pytest.mark.parametrize("first", range(0, len(CAPTURES), AT_ONCE))
+def test_each_capture_tells_what_it_told(first: int) -> None:
+    wrong = [f"{path.relative_to(ROOT)}: {', '.join(names)}" for path, names in changed(CAPTURES[first : first + AT_ONCE])]
+    assert not wrong, "\n".join([*wrong, "See: python -m tests.oracle.told PATH"])
+
+
+def test_a_capture_that_tells_something_else_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    digests = tmp_path / "digests.json"
+    digests.write_text('{"captures/time.mcpspy": {"rows": "0000000000000000"}}')
+    monkeypatch.setattr("tests.oracle.told.DIGESTS", digests)
+    ((path, names),) = changed([ROOT / "captures" / "time.mcpspy"])
+    assert (path.name, "rows" in names) == ("time.mcpspy", True)
