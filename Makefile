@@ -26,7 +26,7 @@ PYTEST_ARGS ?=
 # Tests start mcpspy hundreds of times: without files of bytecode, which some images turn off, each start compiles it again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test lowest more interop check lint types soak calendar ways data-path mac windows asan npm bench-stdio bench-reading format clean
+.PHONY: demo test lowest more interop check lint types soak calendar ways data-path mac windows asan npm bench-stdio bench-reading reader-old format clean
 .DEFAULT_GOAL := check
 
 demo: .venv/.installed
@@ -210,6 +210,11 @@ build/packaging/.installed:
 	build/packaging/bin/pip install --quiet --disable-pip-version-check 'build>=1.3,<2' 'twine>=6,<8' 'uv>=0.9,<0.14' 'pipx>=1.8,<2' \
 	  'check-jsonschema>=0.33,<1'
 	touch $@
+
+# The reader of captures as it was before it was rebuilt: tests/oracle compares what both tell.
+reader-old:
+	rm -rf build/reader-old
+	git archive --prefix build/reader-old/ reader-old mcpspy | tar x
 
 # The lowest versions that pyproject.toml allows; the newest are in .venv.
 build/lowest/.installed: pyproject.toml build/packaging/.installed

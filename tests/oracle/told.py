@@ -79,12 +79,15 @@ def told(path: Path) -> Iterator[tuple[str, bytes]]:
             os.chdir(before)
 
 
-def digests(paths: list[Path]) -> dict[str, dict[str, str]]:
-    """Return the digests of what is told of captures, by their paths in the repository."""
-    return {
-        path.relative_to(ROOT).as_posix(): {name: blake2b(text, digest_size=8).hexdigest() for name, text in told(path)}
-        for path in paths
-    }
+def digests(paths: list[Path]) -> dict[str, str]:
+    """Return a digest of all that is told of each capture, by the captures' paths in the repository."""
+    found = {}
+    for path in paths:
+        digest = blake2b(digest_size=8)
+        for name, text in told(path):
+            digest.update(b"%b %d\n%b" % (name.encode(), len(text), text))
+        found[path.relative_to(ROOT).as_posix()] = digest.hexdigest()
+    return found
 
 
 def asked(program: str, paths: list[Path], reader: str = "new") -> Any:
@@ -107,22 +110,19 @@ def answer(make: Callable[[list[Path]], Any], words: list[str]) -> None:
     json.dump(make([Path(word) for word in words]), sys.stdout, indent=0)
 
 
-def changed(paths: list[Path]) -> Iterator[tuple[Path, list[str]]]:
-    """Yield captures of which something else is told than the digests say, with the names of that."""
+def changed(paths: list[Path]) -> list[str]:
+    """List the captures of which something else is told than the digests say, by their paths in the repository."""
     known = json.loads(DIGESTS.read_text(encoding="utf-8"))
-    for name, now in asked("digests", paths).items():
-        wrong = [what for what, digest in now.items() if known.get(name, {}).get(what) != digest]
-        if wrong:
-            yield ROOT / name, wrong
+    return [name for name, now in asked("digests", paths).items() if known.get(name) != now]
 
 
 def differences(paths: list[Path]) -> Iterator[str]:
     """Yield lines that say how what is told now differs from what was told."""
-    for path, wrong in changed(paths):
-        old, new = (asked("texts", [path], reader) for reader in ("old", "new"))
-        for what in wrong:
-            lines = (text.get(what, "").splitlines() for text in (old, new))
-            yield from difflib.unified_diff(*lines, f"{path.name}: {what}, old", "new", lineterm="", n=1)
+    for name in changed(paths):
+        old, new = (asked("texts", [ROOT / name], reader) for reader in ("old", "new"))
+        for what, text in new.items():
+            before, after = old.get(what, "").splitlines(), text.splitlines()
+            yield from difflib.unified_diff(before, after, f"{name}: {what}, old", "new", lineterm="", n=1)
 
 
 if __name__ == "__main__":
