@@ -127,4 +127,4 @@ def test_index_files_of_earlier_versions_are_removed_and_counted(tmp_path: Path)
     done = run([*MCPSPY, "list"], MCPSPY_HOME=str(tmp_path))
     assert "removed 3 index files of an earlier version" in done.stderr
     assert list(folder.iterdir()) == []
-    assert "index" not in run([*MCPSPY, "list"], MCPSPY_HOME=str(tmp_path)).stderr
+    assert "index file" not in run([*MCPSPY, "list"], MCPSPY_HOME=str(tmp_path)).stderr

@@ -1,4 +1,4 @@
-"""What is told of captures is what was told before the reader was rebuilt."""
+"""The reader, held to what it told of captures before it was rebuilt."""
 
 from pathlib import Path
 

@@ -53,7 +53,7 @@ VERBS = {
 """The command lines by the names of their outputs. `cut.mcpspy` is the capture up to some place in it."""
 
 OF_CUT = ("rows", "findings", "http")
-"""What is told of the cut capture too."""
+"""Outputs that are made of the cut capture too."""
 
 
 def captures() -> list[Path]:
