@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...records import Open, Record
+from ...records import Frame, Open, Record
 from ...wire.http_body import Body, BodyEnd
 from ...wire.http_fields import with_value, without_field
 from ...wire.http_head import ResponseHead
@@ -138,10 +138,10 @@ class _Chunks:
 class BodyHold:
     """A response with OAuth's metadata or a request with a form of a login, kept whole: rewriting changes its length in the head.
 
-    `opening`, the record of its head, waits too: `release_opening` returns it once the head that was sent on is known.
+    `opening`, the record of its head, waits too, until the head that is sent on is known.
     """
 
-    __slots__ = ("_body", "_held_bytes", "_opening", "_raw", "_rewrite", "_sent", "body", "head")
+    __slots__ = ("_body", "_held_bytes", "_opening", "_raw", "_rewrite", "body")
 
     def __init__(self, opening: Open, forwarded: bytes, rewrite: Callable[[bytes], bytes]) -> None:
         self._rewrite = rewrite
@@ -149,48 +149,39 @@ class BodyHold:
         self._raw = [forwarded]
         self._body: list[bytes] = []
         self._held_bytes = 0
-        self._sent = False
-        self.head = forwarded
-        """The head as it was sent on."""
-        self.body = b""
+        self.body: bytes | None = None
         """The body as it was sent on, if it differs."""
 
-    def feed(self, body: Body) -> bytes:
+    def feed(self, body: Body, records: list[Record]) -> bytes:
         self._raw.append(body.raw)
         self._body.append(body.payload)
         self._held_bytes += len(body.payload)
-        if self._sent or self._held_bytes >= MAX_HELD_BYTES:
-            return self.release()
-        return b""
+        return self.release(records) if self._opening is None or self._held_bytes >= MAX_HELD_BYTES else b""
 
-    def close(self, end: BodyEnd) -> bytes:
-        """Return what to send on for the whole body."""
-        if self._sent:
-            return end.raw
+    def close(self, end: BodyEnd, ended: list[Record], records: list[Record]) -> bytes:
+        """Return what to send on for the whole body. `ended` are the records of its end; the first says what was sent instead."""
         body = b"".join(self._body)
-        rewritten = self._rewrite(body)
+        rewritten = body if self._opening is None else self._rewrite(body)
         if rewritten == body:
-            return self.release() + end.raw
-        self._sent = True
-        self.body = rewritten
-        self.head = with_value(without_field(self._raw[0], b"transfer-encoding"), b"Content-Length", b"%d" % len(rewritten))
-        return self.head + rewritten
+            sent = self.release(records) + end.raw
+        else:
+            self.body = rewritten
+            head = without_field(self._raw[0], b"transfer-encoding")
+            self._raw = [with_value(head, b"Content-Length", b"%d" % len(rewritten)), rewritten]
+            sent = self.release(records)
+            if isinstance(ended[0], Frame):
+                ended[0].rare["forwarded"] = rewritten
+        records += ended
+        return sent
 
-    def release(self) -> bytes:
-        """Return what is kept, unchanged."""
-        self._sent = True
-        raw = b"".join(self._raw)
-        self._raw, self._body = [], []
-        return raw
-
-    def release_opening(self, *, is_over: bool = False) -> list[Record]:
-        """Return the record of the head, once: after the head was sent on, or if it never will be."""
-        opening = self._opening
-        if opening is None or not (self._sent or is_over):
-            return []
-        self._opening = None
-        opening.forwarded = None if self.head == opening.head else self.head
-        return [opening]
+    def release(self, records: list[Record]) -> bytes:
+        """Return what is kept, and record the head."""
+        raw, self._raw, self._body = self._raw, [], []
+        if self._opening is not None:
+            self._opening.forwarded = None if raw[0] == self._opening.head else raw[0]
+            records.append(self._opening)
+            self._opening = None
+        return b"".join(raw)
 
 
 def _chunk(payload: bytes) -> bytes:

@@ -16,7 +16,7 @@ from time import monotonic_ns
 from typing import Any
 
 from ...compiled import compiled
-from ...records import CLIENT, MCPSPY, SERVER, Frame, Record
+from ...records import CLIENT, MCPSPY, SERVER, Record
 from ...wire.http import HttpMessages, Piece
 from ...wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
 from ...wire.http_head import RequestHead
@@ -159,24 +159,16 @@ class ConnectionPair:
     ) -> None:
         """Take a piece of a request that is kept until it is whole, or too large."""
         if isinstance(piece, Body):
-            out.append(form.feed(piece))
-            records += (*form.release_opening(), *request.feed(piece, now_ns))
+            out.append(form.feed(piece, records))
+            records += request.feed(piece, now_ns)
             return
         self._form = self._sending = None
-        out.append(form.close(piece))
-        ended = request.close(now_ns, CLIENT, "eof", trailers=piece.trailers)
-        if form.body and isinstance(ended[0], Frame):
-            ended[0].rare["forwarded"] = form.body
-        records += (*form.release_opening(), *ended)
+        out.append(form.close(piece, request.close(now_ns, CLIENT, "eof", trailers=piece.trailers), records))
 
     def _release_form(self, records: list[Record]) -> bytes:
         """Return what is kept of a request that will not become whole."""
         form, self._form = self._form, None
-        if form is None:
-            return b""
-        kept = form.release()
-        records += form.release_opening()
-        return kept
+        return b"" if form is None else form.release(records)
 
     def _send_usual_request(self, forwarded: bytes) -> None:
         """Send on what came the short way, and is recorded."""
@@ -204,15 +196,15 @@ class ConnectionPair:
         opening = request.open(now_ns, head.raw, transaction=number, connection=self.number, forwarded=forwarded)
         self._sending = ProxiedTransaction(number, plan, request)
         self._responses.waiting.append(self._sending)
-        if plan.is_login_form and plan.refusal is None:
-            self._responses.expect(self._sending)
-            self._form = BodyHold(opening, plan.forwarded, plan.rewriting.login_parameters)
-            return
-        records.append(opening)
         if plan.refusal is not None:
+            records.append(opening)
             self._refusal = plan.refusal
             return
         self._responses.expect(self._sending)
+        if plan.is_login_form:
+            self._form = BodyHold(opening, plan.forwarded, plan.rewriting.login_parameters)
+            return
+        records.append(opening)
         out.append(plan.forwarded)
         if plan.proves_address:
             text = "a DPoP proof is bound to the address that the client dialled, which is mcpspy's"

@@ -26,22 +26,20 @@ may be somebody else's."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The response to a request that is not forwarded: its status, and a sentence with the reason or where to go instead."""
+    """The response to a request that is not forwarded: its status and a sentence with the reason."""
 
     status: int
-    reason: str = ""
-    location: str = ""
+    reason: str
 
 
 def refusal_response(refusal: Refusal) -> tuple[bytes, bytes]:
     """Return head and body of the response in mcpspy's own name. No client takes the body for JSON-RPC."""
-    body = f"mcpspy: {refusal.reason}\n".encode() if refusal.reason else b""
-    about = "Content-Type: text/plain; charset=utf-8" if body else f"Location: {refusal.location}"
+    body = f"mcpspy: {refusal.reason}\n".encode()
     head = (
-        f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}\r\n{about}\r\n"
+        f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}\r\nContent-Type: text/plain; charset=utf-8\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
-    return head.encode("latin-1"), body
+    return head.encode(), body
 
 
 class HostCheck:

@@ -17,7 +17,7 @@ from .body_rewriting import BodyHold, EndpointWatch
 from .context import TapContext
 from .opaque import OpaqueStreams
 from .recorder import StreamRecorder, note
-from .transaction import ProxiedTransaction
+from .transaction import ProxiedTransaction, redirected
 
 
 class ResponseRelay:
@@ -114,9 +114,12 @@ class ResponseRelay:
         opening = response.open(now_ns, head.raw, transaction=transaction.number, connection=self._number, forwarded=forwarded)
         if request_plan.is_metadata and (location := head.value(b"location")) is not None:
             request_plan.rewriting.expect_metadata(location.decode("latin-1"), request_plan.target)
-        if request_plan.is_metadata and head.status // 100 == 2 and head.ends_by in ("length", "chunks", "close"):
+        redirect = redirected(head, request_plan.browser_location) if request_plan.browser_location else b""
+        is_held = redirect or (request_plan.is_metadata and head.status // 100 == 2 and plan.framing != "sse")
+        if is_held and head.ends_by in ("length", "chunks", "close"):
             transaction.response = response
-            self._body_rewriting = BodyHold(opening, plan.forwarded, request_plan.rewriting.metadata)
+            rewrite = _without_body if redirect else request_plan.rewriting.metadata
+            self._body_rewriting = BodyHold(opening, redirect or plan.forwarded, rewrite)
             return
         records.append(opening)
         if head.is_interim:
@@ -136,9 +139,10 @@ class ResponseRelay:
         response = self.waiting[0].response
         frames = response.feed(body, now_ns) if response is not None else []
         watch = self._body_rewriting
-        out.append(body.raw if watch is None else watch.feed(body))
         if isinstance(watch, BodyHold):
-            records += watch.release_opening()
+            out.append(watch.feed(body, records))
+        else:
+            out.append(body.raw if watch is None else watch.feed(body))
         records += frames
         if isinstance(watch, EndpointWatch):
             for frame in frames:
@@ -168,16 +172,12 @@ class ResponseRelay:
         if transaction.response is not None:
             ended = transaction.response.close(now_ns, by, how, trailers=end.trailers)
             if isinstance(watch, BodyHold):
-                out.append(watch.close(end))
-                records += watch.release_opening()
-                if watch.body and isinstance(ended[0], Frame):
-                    ended[0].rare["forwarded"] = watch.body
+                out.append(watch.close(end, ended, records))
+                if watch.body:
                     self._tap.forget_heads()  # some may be those of a login, whose paths are in it
-            elif watch is not None:
-                out += (watch.release(), end.raw)
             else:
-                out.append(end.raw)
-            records += ended
+                out += (b"" if watch is None else watch.release(), end.raw)
+                records += ended
             self.waiting.popleft()
         else:
             out.append(end.raw)  # an interim response has no body: it ends with its head
@@ -212,7 +212,7 @@ class ResponseRelay:
         """Record that `by` ended everything that was under way."""
         records: list[Record] = []
         if isinstance(self._body_rewriting, BodyHold):
-            records += self._body_rewriting.release_opening(is_over=True)
+            self._body_rewriting.release(records)
         for transaction in self.waiting:
             if transaction.request.is_open:
                 records += transaction.request.close(now_ns, by, how)
@@ -228,9 +228,11 @@ class ResponseRelay:
         """Send on what is kept of a body that will not become whole."""
         watch, self._body_rewriting = self._body_rewriting, None
         if watch is not None:
-            out.append(watch.release())
-        if isinstance(watch, BodyHold):
-            records += watch.release_opening()
+            out.append(watch.release(records) if isinstance(watch, BodyHold) else watch.release())
+
+
+def _without_body(_: bytes) -> bytes:
+    return b""
 
 
 def _broken(by: str, how: str) -> str:

@@ -7,8 +7,10 @@ hosts, and would disarm the checks of the SDKs. So do the addresses of other aut
 
 Where the server is its own authorization server, it knows only its own name as `resource` (RFC 8707), and the client only ours:
 
-    client ── GET /authorize?resource=OURS ──► tap      302 to SERVER/authorize?resource=SERVER, where the browser goes on
-    client ── POST /token … resource=OURS ───► tap ── POST /token … resource=SERVER ──► server
+    browser ── GET /authorize?resource=OURS ──► tap ── GET /authorize?resource=SERVER ──► server
+    browser ◄── to the client, iss=OURS ─────── tap ◄── to the client, iss=SERVER ─────── server      which agreed at once
+    browser ◄── to SERVER/authorize ─────────── tap ◄── a page, or to another place ───── server      whose cookies are there
+    client ──── POST /token … resource=OURS ──► tap ── POST /token … resource=SERVER ───► server
 """
 
 from __future__ import annotations
@@ -36,9 +38,10 @@ _METADATA: Final = (b"oauth-protected-resource", b"oauth-authorization-server", 
 
 _AUTHORIZATION_ENDPOINT: Final = "authorization_endpoint"
 _LOGIN_ENDPOINTS: Final = (
-    "token_endpoint", "pushed_authorization_request_endpoint", "device_authorization_endpoint", _AUTHORIZATION_ENDPOINT,
+    "token_endpoint", "pushed_authorization_request_endpoint", "device_authorization_endpoint", "registration_client_uri",
+    _AUTHORIZATION_ENDPOINT,
 )  # fmt: skip
-"""The endpoints that take a `resource` (RFC 8707, section 2). The one for the browser comes last: only there GET is redirected."""
+"""The endpoints that take a `resource` (RFC 8707, section 2), and the one in the answer to a registration (RFC 7592, section 3)."""
 
 _parameter = re.compile(
     r"(?<![\w!#$%&'*+.^`|~-])([\w!#$%&'*+.^`|~-]++)[ \t]*+=[ \t]*+(?:\"((?:[^\"\\]|\\.)*+)\"|([^\s,\"]++))|\"(?:[^\"\\]|\\.)*+\"",
@@ -48,7 +51,7 @@ _parameter = re.compile(
 A URL is no token, and some servers send it without quotes all the same."""
 _link = re.compile(r"<([^>]*+)>|\"(?:[^\"\\]|\\.)*+\"")
 """The target of a link (RFC 8288, section 3), or a text in quotes."""
-_issuer = re.compile(r"(?<=[?&]iss=)[^&#]++")
+_issuer = re.compile(r"(?<=[?&#]iss=)[^&#]++")
 """The issuer in the redirect that ends a login (RFC 9207, section 2)."""
 _quoted_pair = re.compile(r"\\(.)")
 _to_quote = re.compile(r"[\"\\]")
@@ -65,7 +68,7 @@ class Rewriting:
     metadata_targets: set[bytes] = field(default_factory=set)
     """Targets at which a challenge or a redirect said that there is metadata."""
     login_paths: dict[bytes, str] = field(default_factory=dict)
-    """Paths of a login at the server, each with the origin to which the browser is sent from there; empty if it stays."""
+    """Paths of a login at the server, each with the origin at which a browser goes on; empty if the path is not for browsers."""
 
     @property
     def own_origin(self) -> str:
@@ -137,22 +140,18 @@ class Rewriting:
         return _with_member(data.encode("utf-8", "surrogateescape"), "uri", self.endpoint).decode("utf-8", "surrogateescape")
 
     def metadata(self, body: bytes) -> bytes:
-        """Rewrite the metadata of a protected resource, or that of an authorization server.
+        """Rewrite the metadata of a protected resource, that of an authorization server, or its answer to a registration.
 
-        Of the first, the `resource` becomes ours, and then so do `authorization_servers` that are the server. Of the second, the
-        `issuer`, and the endpoints that take a `resource`. Names are rewritten as the user spelled the upstream: clients compare
+        Of the first, the `resource` becomes ours, and then so do `authorization_servers` that are the server. Of the others, the
+        `issuer` and `_LOGIN_ENDPOINTS`. Names are rewritten as the user spelled the upstream: clients compare
         them with the URL that they were given, and one that does not match without a tap must not match with it.
         """
         ours = _with_member(body, "resource", self._resource)
         if ours != body:
             return self._with_servers(ours)
         ours = _with_member(body, "issuer", self._resource)
-        # a client that compares the issuer with the redirect that ends the login has to be sent through us, who rewrite that
-        stays = ours != body and _member(body, "authorization_response_iss_parameter_supported") == b"true"
         for name in _LOGIN_ENDPOINTS:
-            ours = _with_member(
-                ours, name, partial(self._login_endpoint, sends_on=name == _AUTHORIZATION_ENDPOINT and not stays)
-            )
+            ours = _with_member(ours, name, partial(self._login_endpoint, is_for_browsers=name == _AUTHORIZATION_ENDPOINT))
         return ours
 
     def _with_servers(self, body: bytes) -> bytes:
@@ -165,17 +164,17 @@ class Rewriting:
             self.login_paths.setdefault(b"/authorize", str(self.upstream))
         return ours
 
-    def _login_endpoint(self, url: str, *, sends_on: bool) -> str:
+    def _login_endpoint(self, url: str, *, is_for_browsers: bool) -> str:
         ours, path = self.endpoint(url), path_of(after_origin(url).encode("utf-8", "replace"))
         if ours == url or (len(self.login_paths) >= MAX_LOGIN_PATHS and path not in self.login_paths):
             return url
-        self.login_paths[path] = url.removesuffix(after_origin(url)) if sends_on else ""
+        self.login_paths[path] = url.removesuffix(after_origin(url)) if is_for_browsers else ""
         return ours
 
-    def browser_location(self, target: bytes) -> str:
-        """Return where a browser goes that was sent to this target for a login; empty if it stays."""
+    def browser_location(self, target: bytes) -> bytes:
+        """Return where a browser goes on that was sent to this target for a login; nothing if it was not."""
         place = self.login_paths.get(path_of(target))
-        return place + self.login_target(target).decode("latin-1") if place else ""
+        return place.encode("latin-1") + self.login_target(target) if place else b""
 
     def login_target(self, target: bytes) -> bytes:
         """Return the target of a request in a login for the upstream."""

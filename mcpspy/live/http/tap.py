@@ -90,7 +90,7 @@ class HttpTap:
         self._request_plans: dict[bytes, RequestPlan] = {}
         self._earlier_plans: list[RequestPlan] = []
         self._metadata_targets: set[bytes] = set()
-        self._login_paths: dict[bytes, str] = {}
+        self._login_paths: dict[bytes, str] = {b"/register": ""}  # where clients register that have seen no metadata
         self._response_plans: dict[tuple[bytes, str], ResponsePlan] = {}
         self._has_noted_tls = False
         self._listener: socket.socket | None = None

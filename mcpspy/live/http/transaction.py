@@ -6,6 +6,7 @@ responses that may have to be read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ...wire.body import body_framing
@@ -25,7 +26,7 @@ class RequestPlan:
     """
 
     __slots__ = (
-        "forwarded", "framing", "is_login", "is_login_form", "is_metadata", "rewriting", "method", "proves_address", "refusal",
+        "browser_location", "forwarded", "framing", "is_login", "is_login_form", "is_metadata", "is_usual_post", "rewriting", "method", "proves_address", "refusal",
         "session", "target", "wants_events",
     )  # fmt: skip
 
@@ -46,12 +47,13 @@ class RequestPlan:
         self.rewriting = rewriting
         self.refusal: Refusal | None = host_check.refusal(head)
         self.is_login = path_of(head.target) in rewriting.login_paths
-        if is_get and self.refusal is None and (location := rewriting.browser_location(head.target)):
-            self.refusal = Refusal(status=302, location=location)
+        self.browser_location = rewriting.browser_location(head.target) if is_get else b""
         self.framing = body_framing(head.value(b"content-type"), head.value(b"content-encoding"))
         self.wants_events = is_get and b"text/event-stream" in (head.value(b"accept") or b"")
-        self.is_metadata = is_get and rewriting.is_metadata(head.target)
         self.is_login_form = self.is_login and _is_form(head)
+        is_answered_with_names = self.is_login and speaks_mcp and not (self.is_login_form or self.browser_location)
+        self.is_metadata = is_answered_with_names or (is_get and rewriting.is_metadata(head.target))
+        self.is_usual_post = head.method == b"POST" and not self.is_login
         self.proves_address = b"\r\ndpop:" in head.lowered
         self.forwarded = self._forwarded(head, extra_fields, declines_compression=declines_compression)
 
@@ -118,6 +120,18 @@ class ResponsePlan:
         if b"\r\nlink:" in head.lowered:
             raw = with_mapped_values(raw, b"link", rewriting.link)
         self.forwarded = raw
+
+
+_ends_login = re.compile(rb"[?&#](?:code|error)=")
+"""A redirect that takes a code or an error to the client (RFC 6749, section 4.1.2)."""
+
+
+def redirected(head: ResponseHead, location: bytes) -> bytes:
+    """Return the head that sends a browser to `location` instead; nothing if this one ends the login, or is an error."""
+    if head.status // 100 not in (2, 3) or _ends_login.search(head.value(b"location") or b""):
+        return b""
+    raw = without_field(without_field(head.raw, b"Set-Cookie"), b"Content-Encoding")
+    return with_value(b"HTTP/1.1 302 Found" + raw[raw.index(b"\r\n") :], b"Location", location)
 
 
 class ProxiedTransaction:

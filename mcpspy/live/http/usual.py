@@ -103,9 +103,9 @@ class KnownHeads:
     def see_request(self, head: RequestHead, plan: RequestPlan) -> None:
         """Take note of a request's head that came the general way, and learn it if it is usual and due."""
         key, digits, _ = _keyed(head.raw)
-        if not digits or not self._is_due(key, head.raw) or plan.refusal is not None or plan.proves_address or plan.is_login:
+        if not digits or not self._is_due(key, head.raw) or plan.refusal is not None or plan.proves_address:
             return
-        if head.method == b"POST" and head.ends_by == "length" and _is_usual(head.lowered) and plan.framing == "body":
+        if plan.is_usual_post and head.ends_by == "length" and _is_usual(head.lowered) and plan.framing == "body":
             known = self._known(head.raw, plan.forwarded, plan.framing, CLIENT, digits)
             if known is not None:
                 self.requests[key] = known, plan
@@ -114,7 +114,7 @@ class KnownHeads:
         """Take note of a response's head that came the general way, and learn it if it is usual and due."""
         raw_key, digits, _ = _keyed(head.raw)
         key = raw_key, transaction.rewriting.own
-        if transaction.method != b"POST" or not self._is_due(key, head.raw) or head.is_interim or plan.flows:
+        if not transaction.is_usual_post or not self._is_due(key, head.raw) or head.is_interim or plan.flows:
             return
         is_body = digits and head.ends_by == "length" and plan.framing == "body"
         is_sse = head.ends_by == "chunks" and plan.framing == "sse" and _CHUNKED in head.lowered
@@ -228,7 +228,7 @@ class UsualMessages:
         if (
             not waiting
             or waiting[0].response is not None
-            or waiting[0].plan.method != b"POST"
+            or not waiting[0].plan.is_usual_post
             or not self._responses.is_between
         ):
             return None
@@ -243,7 +243,7 @@ class UsualMessages:
 
     def _request_body(self, data: bytes, now_ns: int, sending: ProxiedTransaction | None) -> bytes | None:
         """Take the whole body of a request whose head came before, and was sent on."""
-        if sending is None or sending.plan.is_login_form or not self._requests.lacks(len(data)):
+        if sending is None or not sending.plan.is_usual_post or not self._requests.lacks(len(data)):
             return None
         if not sending.request.is_untouched:
             return None
@@ -262,7 +262,7 @@ class UsualMessages:
         if not waiting:
             return None
         transaction = waiting[0]
-        if transaction.plan.method != b"POST":
+        if not transaction.plan.is_usual_post:
             return None
         if transaction.response is not None:
             return self._response_end(data, now_ns, transaction, transaction.response)

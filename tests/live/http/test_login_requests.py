@@ -4,6 +4,7 @@ In the tables UPSTREAM and PORT are the ports of the server and of the proxy. A 
 with one text passes as it is.
 """
 
+import gzip
 import json
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from mcpspy.records import Frame, Open
 from tests.cli.terminal import run
 from tests.deadlines import eventually
-from tests.live.http.ends import OK, Proxy, Upstream, asked, between
+from tests.live.http.ends import OK, Proxy, Upstream, asked, between, chunk
 from tests.live.http.test_oauth_names import AS_METADATA, ISS, METADATA, answering, spelled
 from tests.live.http.test_rewriting import TYPED
 
@@ -172,31 +173,96 @@ LOCATION = b"SERVER/t/authorize?response_type=code&client_id=%7E&" + THEIRS + b"
 BROWSER = b"/t/authorize?response_type=code&client_id=%7E&" + MINE + b"&state=s"
 
 
-def test_a_browser_goes_on_at_the_servers_own_address(tmp_path: Path) -> None:
+NAMED = DOCUMENT[:-1] + b"," + ISS + b"true}"
+CALLBACK = b"Location: http://127.0.0.1:9/cb?state=s&"
+PAGE = b"Content-Type: text/html\r\n"
+
+ENDINGS = [
+    (b"302 Found", CALLBACK + b"code=c\r\n", CALLBACK + b"code=c\r\n"),
+    (b"303 See Other", CALLBACK + b"error=access_denied\r\n", CALLBACK + b"error=access_denied\r\n"),
+    (b"302 Found", CALLBACK + b"code=c&iss=SERVER/t\r\n", CALLBACK + b"code=c&iss=http%3A%2F%2F127.0.0.1%3APORT%2Ft\r\n"),
+    (b"302 Found", b"location: app:/cb#code=c&iss=SERVER\r\n", b"location: app:/cb#code=c&iss=http%3A%2F%2F127.0.0.1%3APORT\r\n"),
+    (b"302 Found", CALLBACK + b"code=c&iss=https%3A%2F%2Flogin.example\r\n", CALLBACK + b"code=c&iss=https%3A%2F%2Flogin.example\r\n"),
+    (b"400 Bad Request", b"", b""),
+    (b"401 Unauthorized", PAGE, PAGE),
+    (b"429 Too Many Requests", b"Retry-After: 1\r\n", b"Retry-After: 1\r\n"),
+    (b"500 Internal Server Error", PAGE, PAGE),
+]  # fmt: skip
+"""The server ends the login at once, or refuses it: its status and fields, and those that arrive."""
+STEPS = [
+    (b"302 Found", b"Location: SERVER/consent?txn_id=t\r\nSet-Cookie: a=b; Secure; HttpOnly\r\n"),
+    (b"303 See Other", b"Location: /login\r\n"),
+    (b"307 Temporary Redirect", b"location: login?next=%2Ft%2Fauthorize%3Fcode_challenge=x\r\n"),
+    (b"302 Found", b"Location: https://login.example/authorize?client_id=i&redirect_uri=SERVER%2Fauth%2Fcallback&state=s\r\n"),
+    (b"302 Found", b""),
+    (b"200 OK", PAGE),
+    (b"200 OK", PAGE + b"Set-Cookie: session=s; SameSite=Lax\r\n"),
+    (b"200 OK", PAGE + b"Content-Encoding: gzip\r\n"),
+]
+"""The server wants to see the user, or sends them on: the browser begins anew where the server's cookies are."""
+
+
+def browsing(
+    upstream: Upstream, proxy: Proxy, status: bytes, fields: bytes, body: bytes, framing: str, line: bytes = b"GET " + BROWSER
+) -> tuple[bytes, bytes]:
+    """Let a browser log in, and the server answer; return the head and the body that arrive."""
+    request = spelled(proxy.request(line, b"Connection: close"), upstream, proxy)
+    client, server = asked(upstream, proxy, request.replace(b"\r\nContent-Length: 2\r\n\r\n{}", b"\r\n\r\n"))
+    target = spelled(LOCATION, upstream, proxy).removeprefix(b"http://127.0.0.1:%d" % upstream.port)
+    assert server.head().startswith(b"GET %b HTTP/1.1\r\n" % target)
+    ends = {"chunks": b"Transfer-Encoding: chunked\r\n", "length": b"Content-Length: %d\r\n" % len(body), "close": b""}[framing]
+    sent = chunk(body) + b"0\r\n\r\n" if framing == "chunks" and body else b"0\r\n\r\n" if framing == "chunks" else body
+    server.send(b"HTTP/1.1 %b\r\n%b%b\r\n%b" % (status, spelled(fields, upstream, proxy), ends, sent))
+    server.close()
+    return client.head(), client.rest()
+
+
+@pytest.mark.grid(4)
+@pytest.mark.parametrize("framing", ["length", "chunks", "close"])
+@pytest.mark.parametrize("document", [DOCUMENT, NAMED])
+@pytest.mark.parametrize(("status", "sent", "arrives"), ENDINGS)
+def test_the_end_of_a_login_passes_with_the_name_that_the_client_knows(
+    status: bytes, sent: bytes, arrives: bytes, document: bytes, framing: str, tmp_path: Path
+) -> None:
+    with between(tmp_path / "x.mcpspy") as (upstream, proxy):
+        learned(upstream, proxy, document)
+        head, body = browsing(upstream, proxy, status, sent, b"<p>Bye", framing)
+        assert head.startswith(b"HTTP/1.1 %b\r\n%b" % (status, spelled(arrives, upstream, proxy)))
+        assert body == (chunk(b"<p>Bye") + b"0\r\n\r\n" if framing == "chunks" else b"<p>Bye")
+
+
+@pytest.mark.grid(4)
+@pytest.mark.parametrize("framing", ["length", "chunks", "close"])
+@pytest.mark.parametrize(("body", "document"), [(b"", DOCUMENT), (b"<form action=/login>", DOCUMENT), (b"<form action=/login>", NAMED)])
+@pytest.mark.parametrize(("status", "fields"), STEPS)
+def test_a_browser_goes_on_at_the_servers_own_address(
+    status: bytes, fields: bytes, body: bytes, document: bytes, framing: str, tmp_path: Path
+) -> None:
+    with between(tmp_path / "x.mcpspy") as (upstream, proxy):
+        learned(upstream, proxy, document)
+        body = gzip.compress(body) if b"gzip" in fields else body
+        head, rest = browsing(upstream, proxy, status, fields, body, framing)
+        assert head.startswith(b"HTTP/1.1 302 Found\r\n")
+        assert head.lower().count(b"\r\nlocation: ") == 1
+        assert b"location: %b\r\n" % spelled(LOCATION, upstream, proxy) in head.replace(b"Location", b"location")
+        assert b"cookie" not in head.lower()
+        assert rest in {b"", b"0\r\n\r\n"}
+        record = proxy.head("response", 1)
+        assert (record.forwarded, record.injected) == (head, False)
+        assert record.head.startswith(b"HTTP/1.1 %b\r\n" % status)
+        assert proxy.body("response", 1) == body
+        assert [frame.forwarded for frame in proxy.found(Frame) if frame.stream == record.stream] == ([b""] if body else [])
+    findings = json.loads(run("check", "--json", str(tmp_path / "x.mcpspy")).stdout)["findings"]
+    assert findings == []
+
+
+def test_a_foreign_page_cannot_begin_a_login(tmp_path: Path) -> None:
     with between(tmp_path / "x.mcpspy") as (upstream, proxy):
         learned(upstream, proxy)
-        for fields in ((), (b"Sec-Fetch-Site: cross-site", b"Sec-Fetch-Mode: navigate", b"Sec-Fetch-Dest: document")):
-            client = proxy.connect()
-            client.send(spelled(proxy.request(b"GET " + BROWSER, *fields), upstream, proxy))
-            head = client.head()
-            assert head.startswith(b"HTTP/1.1 302 Found\r\n")
-            assert b"\r\nLocation: %b\r\n" % spelled(LOCATION, upstream, proxy) in head
-            assert client.rest() == b""
-        assert not upstream.was_called
-        assert proxy.head("response", 1).injected
         foreign = proxy.connect()
         foreign.send(b"GET /t/authorize HTTP/1.1\r\nHost: evil.example\r\n\r\n")
         assert foreign.head().startswith(b"HTTP/1.1 421 ")
-    findings = json.loads(run("check", "--json", str(tmp_path / "x.mcpspy")).stdout)["findings"]
-    assert ["302" in finding["what"] for finding in findings] == [False]
-
-
-def test_a_browser_whose_way_back_names_the_server_passes_through_the_proxy(tmp_path: Path) -> None:
-    with between(tmp_path / "x.mcpspy") as (upstream, proxy):
-        learned(upstream, proxy, DOCUMENT[:-1] + b"," + ISS + b"true}")
-        _, server = asked(upstream, proxy, spelled(proxy.request(b"GET " + BROWSER), upstream, proxy))
-        target = spelled(LOCATION, upstream, proxy).removeprefix(b"http://127.0.0.1:%d" % upstream.port)
-        assert server.head().startswith(b"GET %b HTTP/1.1\r\n" % target)
+        assert not upstream.was_called
 
 
 OTHER_BROWSERS = [
@@ -268,3 +334,97 @@ def test_a_form_whose_head_comes_alone_arrives_after_it(tmp_path: Path) -> None:
         client.send(form)
         assert b"Content-Length: %d\r\n" % len(expected) in server.head()
         assert server.take(len(expected)) == expected
+
+
+KEPT = b'"client_id":"c","client_uri":"SERVER","redirect_uris":["SERVER/cb"],"jwks_uri":"SERVER/j"'
+REGISTRATIONS = [
+    (b'{"client_id":"c","registration_client_uri":"SERVER/register/c"}', b'{"client_id":"c","registration_client_uri":"OURS/register/c"}'),
+    (b'{"registration_client_uri":"SERVER/r?client=c",' + KEPT + b"}", b'{"registration_client_uri":"OURS/r?client=c",' + KEPT + b"}"),
+    (rb'{"registration_client_uri":"http:\/\/127.0.0.1:UPSTREAM\/r\/c"}', b'{"registration_client_uri":"OURS/r/c"}'),
+    (b'{"registration_client_uri":"http://localhost:UPSTREAM/r"}', b'{"registration_client_uri":"OURS/r"}'),
+    (b'{"registration_client_uri":"//127.0.0.1:UPSTREAM/r"}', b'{"registration_client_uri":"//127.0.0.1:PORT/r"}'),
+    (b'{"registration_client_uri":"https://a.example","registration_client_uri":"SERVER/r"}',
+     b'{"registration_client_uri":"https://a.example","registration_client_uri":"OURS/r"}'),
+    (b'{"x":{"registration_client_uri":"SERVER/x"},"registration_client_uri": "SERVER/y"}\n',
+     b'{"x":{"registration_client_uri":"SERVER/x"},"registration_client_uri": "OURS/y"}\n'),
+    *((same, same) for same in (
+        b"{" + KEPT + b"}",
+        b'{"registration_client_uri":"https://login.example/register/c"}',
+        b'{"registration_client_uri":"https://127.0.0.1:UPSTREAM/r"}',
+        b'{"registration_client_uri":"http://u@127.0.0.1:UPSTREAM/r"}',
+        b'{"registration_client_uri":"/register/c"}',
+        b'{"registration_client_uri":["SERVER/r"]}',
+        b'{"client":{"registration_client_uri":"SERVER/r"}}',
+        b'[{"registration_client_uri":"SERVER/r"}]',
+        b'{"registration_client_uri":"SERVER/r"',
+        b'{"error":"invalid_client_metadata","error_description":"SERVER/r"}',
+    )),
+]  # fmt: skip
+"""Answers to a registration (RFC 7591, section 3.2.1; RFC 7592, section 3)."""
+JSON = b"Content-Type: application/json\r\n"
+
+
+def sent_back(
+    upstream: Upstream, proxy: Proxy, line: bytes, body: bytes, status: bytes = b"201 Created", *, comes: str = "whole"
+) -> bytes:
+    """Let the server answer a request with this body, and return the one that arrives."""
+    client, server = asked(upstream, proxy, spelled(proxy.request(line, JSON.strip()), upstream, proxy))
+    server.head()
+    server.take(0 if line.startswith(b"GET") else 2)
+    head = b"HTTP/1.1 %b\r\n%bCache-Control: no-store\r\n" % (status, JSON)
+    if comes == "in chunks":
+        server.send(head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk(body[:9]) + chunk(body[9:]) + b"0\r\n\r\n")
+    else:
+        server.send(head + b"Content-Length: %d\r\n\r\n" % len(body) + (b"" if comes == "after its head" else body))
+    if comes == "after its head":
+        asked(upstream, proxy, proxy.request())[1].head()  # so the proxy has read the head
+        server.send(body)
+    arrived = client.head().lower()
+    if b"transfer-encoding" in arrived:
+        return client.until(b"0\r\n\r\n")
+    return client.take(int(arrived.partition(b"content-length:")[2].split()[0]))
+
+
+@pytest.mark.grid(4)
+@pytest.mark.parametrize("comes", ["whole", "after its head", "in chunks"])
+@pytest.mark.parametrize(("sent", "arrives"), REGISTRATIONS)
+def test_the_answer_to_a_registration_names_the_proxy(sent: bytes, arrives: bytes, comes: str, tmp_path: Path) -> None:
+    with between(tmp_path / "x.mcpspy") as (upstream, proxy):
+        body, expected = (spelled(text, upstream, proxy) for text in (sent, arrives))
+        if comes == "in chunks" and body == expected:
+            expected = chunk(body[:9]) + chunk(body[9:]) + b"0\r\n\r\n"
+        for _ in range(4):  # a head that comes often has a shorter way
+            assert sent_back(upstream, proxy, b"POST /register", body, comes=comes) == expected
+    findings = json.loads(run("check", "--json", str(tmp_path / "x.mcpspy")).stdout)["findings"]
+    assert [finding for finding in findings if "register" in finding["what"] and finding["rule"] != "malformed-message"] == []
+
+
+REGISTERED = b'{"registration_client_uri":"SERVER/clients/c"}'
+ELSEWHERE = [(b"POST /mcp", b"200 OK"), (b"POST /t/register", b"201 Created"), (b"POST /register", b"400 Bad Request"),
+             (b"GET /clients/other", b"200 OK"), (b"POST /registers", b"201 Created")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "status"), ELSEWHERE)
+def test_an_answer_to_something_else_passes_as_it_is(line: bytes, status: bytes, tmp_path: Path) -> None:
+    with between(tmp_path / "x.mcpspy") as (upstream, proxy):
+        body = spelled(REGISTERED, upstream, proxy)
+        assert sent_back(upstream, proxy, line, body, status) == body
+
+
+@pytest.mark.parametrize("method", [b"GET", b"PUT"])
+def test_a_registration_is_read_and_changed_where_its_answer_said(method: bytes, tmp_path: Path) -> None:
+    with between(tmp_path / "x.mcpspy") as (upstream, proxy):
+        before, after = (spelled(text, upstream, proxy) for text in (REGISTERED, REGISTERED.replace(b"SERVER", b"OURS")))
+        assert sent_back(upstream, proxy, method + b" /clients/c", before, b"200 OK") == before
+        assert sent_back(upstream, proxy, b"POST /register", before) == after
+        assert sent_back(upstream, proxy, method + b" /clients/c", before, b"200 OK") == after
+
+
+def test_no_secret_of_a_registration_reaches_the_disk(tmp_path: Path) -> None:
+    with between(tmp_path / "x.mcpspy", redact="credentials") as (upstream, proxy):
+        secrets = b'{"client_secret":"secret-7f3a","registration_access_token":"access-7f3a",'
+        body = spelled(secrets + REGISTERED[1:], upstream, proxy)
+        assert sent_back(upstream, proxy, b"POST /register", body) == spelled(
+            secrets + REGISTERED[1:].replace(b"SERVER", b"OURS"), upstream, proxy
+        )
+    assert b"7f3a" not in (tmp_path / "x.mcpspy").read_bytes()
