@@ -249,7 +249,7 @@ STORIES = {
     "oauth": Story(
         command=["python", "authserver.py", "PORT", "ISSUER"],
         path="/mcp",
-        client=["oauthclient.py", "legacy", "URL"],
+        client=["loginclient.py", "legacy", "URL"],
         prepare=peer("authserver.py"),
     ),
 }

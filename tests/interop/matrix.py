@@ -140,7 +140,7 @@ def client(name: str, transport: str, folder: Path, server: Sequence[str]) -> li
         program, *arguments = story.client
         return put([sys.executable, str(PEERS / program), *arguments], URL=server[0])
     if story.client and name == "oauth" and transport == "sse":
-        return [sys.executable, str(PEERS / "oauthclient.py"), "legacy", *server]
+        return [sys.executable, str(PEERS / "loginclient.py"), "legacy", *server]
     mode, story_steps = OWN_STEPS.get(name, (story.mode, list(story.steps)))
     steps = json.dumps(story_steps).replace("FOLDER", str(folder))
     return [sys.executable, str(PEERS / "stepclient.py"), mode, steps, *server]

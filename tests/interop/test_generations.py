@@ -28,10 +28,10 @@ class Sdk(NamedTuple):
     words: tuple[str, ...]
 
 
-def python(environment: str, program: str, package: str) -> Sdk:
+def python(environment: str, program: str, *words: str) -> Sdk:
     """Give a program of tests/peers, in an environment below build, or in that of the tests."""
     interpreter = str(ROOT / "build" / environment / "bin" / "python") if environment else sys.executable
-    return Sdk(f"{environment}/bin/python" if environment else "", (interpreter, str(PEERS / program), package))
+    return Sdk(f"{environment}/bin/python" if environment else "", (interpreter, str(PEERS / program), *words))
 
 
 def typescript(modules: str, program: str, *words: str) -> Sdk:

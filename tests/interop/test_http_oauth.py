@@ -26,7 +26,7 @@ def guarded(client: tuple[str, ...], issuer: str = "http://127.0.0.1:9") -> Http
 
 
 def asking(mode: str) -> tuple[str, ...]:
-    return (sys.executable, str(PEERS / "oauthclient.py"), mode, "URL")
+    return (sys.executable, str(PEERS / "loginclient.py"), mode, "URL")
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def test_a_client_logs_in_through_mcpspy(mode: str, options: tuple[str, ...], tm
         with serving(scene, tmp_path / "run") as url, recorded(url, tmp_path / "run", *options) as tap:
             played = play(scene, tap, tmp_path / "run")
         assert played.status == 0, played.errors
-        assert played.output == "{'result': 'me'}\n"
+        assert played.output == "me\n"
         assert [(request["method"], request["path"]) for request in requests()] == [
             ("GET", "/.well-known/oauth-authorization-server"),
             ("POST", "/register"),

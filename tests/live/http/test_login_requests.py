@@ -233,7 +233,9 @@ def test_the_end_of_a_login_passes_with_the_name_that_the_client_knows(
 
 @pytest.mark.grid(4)
 @pytest.mark.parametrize("framing", ["length", "chunks", "close"])
-@pytest.mark.parametrize(("body", "document"), [(b"", DOCUMENT), (b"<form action=/login>", DOCUMENT), (b"<form action=/login>", NAMED)])
+@pytest.mark.parametrize(
+    ("body", "document"), [(b"", DOCUMENT), (b"<form action=/login>", DOCUMENT), (b"<form action=/login>", NAMED)]
+)
 @pytest.mark.parametrize(("status", "fields"), STEPS)
 def test_a_browser_goes_on_at_the_servers_own_address(
     status: bytes, fields: bytes, body: bytes, document: bytes, framing: str, tmp_path: Path
