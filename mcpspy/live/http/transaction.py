@@ -26,8 +26,8 @@ class RequestPlan:
     """
 
     __slots__ = (
-        "browser_location", "forwarded", "framing", "is_login", "is_login_form", "is_metadata", "is_usual_post", "rewriting", "method", "proves_address", "refusal",
-        "session", "target", "wants_events",
+        "browser_location", "forwarded", "framing", "is_login", "is_login_form", "is_metadata", "is_usual_post", "method",
+        "proves_address", "refusal", "rewriting", "session", "target", "wants_events",
     )  # fmt: skip
 
     def __init__(

@@ -182,7 +182,7 @@ ENDINGS = [
     (b"303 See Other", CALLBACK + b"error=access_denied\r\n", CALLBACK + b"error=access_denied\r\n"),
     (b"302 Found", CALLBACK + b"code=c&iss=SERVER/t\r\n", CALLBACK + b"code=c&iss=http%3A%2F%2F127.0.0.1%3APORT%2Ft\r\n"),
     (b"302 Found", b"location: app:/cb#code=c&iss=SERVER\r\n", b"location: app:/cb#code=c&iss=http%3A%2F%2F127.0.0.1%3APORT\r\n"),
-    (b"302 Found", CALLBACK + b"code=c&iss=https%3A%2F%2Flogin.example\r\n", CALLBACK + b"code=c&iss=https%3A%2F%2Flogin.example\r\n"),
+    (b"302 Found", *[CALLBACK + b"code=c&iss=https%3A%2F%2Flogin.example\r\n"] * 2),
     (b"400 Bad Request", b"", b""),
     (b"401 Unauthorized", PAGE, PAGE),
     (b"429 Too Many Requests", b"Retry-After: 1\r\n", b"Retry-After: 1\r\n"),
@@ -340,8 +340,14 @@ def test_a_form_whose_head_comes_alone_arrives_after_it(tmp_path: Path) -> None:
 
 KEPT = b'"client_id":"c","client_uri":"SERVER","redirect_uris":["SERVER/cb"],"jwks_uri":"SERVER/j"'
 REGISTRATIONS = [
-    (b'{"client_id":"c","registration_client_uri":"SERVER/register/c"}', b'{"client_id":"c","registration_client_uri":"OURS/register/c"}'),
-    (b'{"registration_client_uri":"SERVER/r?client=c",' + KEPT + b"}", b'{"registration_client_uri":"OURS/r?client=c",' + KEPT + b"}"),
+    (
+        b'{"client_id":"c","registration_client_uri":"SERVER/register/c"}',
+        b'{"client_id":"c","registration_client_uri":"OURS/register/c"}',
+    ),
+    (
+        b'{"registration_client_uri":"SERVER/r?client=c",' + KEPT + b"}",
+        b'{"registration_client_uri":"OURS/r?client=c",' + KEPT + b"}",
+    ),
     (rb'{"registration_client_uri":"http:\/\/127.0.0.1:UPSTREAM\/r\/c"}', b'{"registration_client_uri":"OURS/r/c"}'),
     (b'{"registration_client_uri":"http://localhost:UPSTREAM/r"}', b'{"registration_client_uri":"OURS/r"}'),
     (b'{"registration_client_uri":"//127.0.0.1:UPSTREAM/r"}', b'{"registration_client_uri":"//127.0.0.1:PORT/r"}'),
