@@ -90,6 +90,7 @@ _PATTERNS: Final[tuple[Layout, ...]] = (
     layout(b"secret ", rb"\bsecret set (?P<name>\w{2,60})[ \t]+(?:--body|-b)[ \t]+" + _WORD, _any),
 )
 """For each layout signs of which it has one, a pattern of the name and the value, and a test of the value."""
+_SIGNS: Final = {sign for signs, _, _ in _PATTERNS for sign in signs}
 
 _identified = lazy_pattern(rb"(?i)\bidentified\s+(?:with\s+\S{1,128}\s+)?by\s+(?:password\s+)?[\"'](?P<value>[^\"'\n]{1,512})")
 _pgpass = lazy_pattern(
@@ -140,8 +141,9 @@ def layout_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
     yield from sentence_spans(data, small, names)
     if not has_hint(small) and b"textbox" not in small:
         return
+    signs_here = {sign for sign in _SIGNS if sign in small}
     for signs, pattern, is_meant in _PATTERNS:
-        if any(sign in small for sign in signs):
+        if not signs_here.isdisjoint(signs):
             for match in pattern.finditer(data):
                 if names.label(match["name"]) is not None and is_meant(match["value"].rstrip(b".,;!")):
                     yield _span(match, "value")

@@ -208,8 +208,7 @@ def _value_span(data: bytes, match: re.Match[bytes], kind: str) -> tuple[int, in
     name = match["name"]
     if value == name or not (is_tight or looks_random(value)):
         return None
-    is_count = not is_tight and value.isdigit() and len(value) < len("1234")
-    if is_count or (name in _FOLDERS and value.startswith((b"/", b"~"))):
+    if name in _FOLDERS and value.startswith((b"/", b"~")):
         return None
     return start, start + len(value)
 
@@ -225,7 +224,9 @@ _ENOUGH: Final = 20
 
 
 def looks_random(value: bytes) -> bool:
-    """Return whether a value is more likely a secret than a word: by a digit, a sign, or its length."""
+    """Return whether a value is more likely a secret than a word or a count: by a digit, a sign, or its length."""
+    if value.isdigit() and len(value) < len("1234"):
+        return False
     is_long = len(value) >= _ENOUGH and _path.fullmatch(value) is None
     return has_digit(value) or is_long or any(letter in b"!#$%^*+@~" for letter in value)
 

@@ -20,7 +20,7 @@ from .names import SecretNames
 from .patterns import SecretSpan, has_digit, looks_random
 
 Layout: TypeAlias = tuple[tuple[bytes, ...], re.Pattern[bytes], Callable[[bytes], bool]]
-"""Signs in small letters of which a text has one, a pattern for it in small letters, and a test of the value."""
+"""Signs or words of which a text has one, a pattern of the secret, and a test of it."""
 
 letters = lazy_pattern(rb"[A-Za-z]")
 _public = lazy_pattern(rb"[0-9]{4}-[0-9]{2}|[a-z]+://|[./~]|.*[(){}\[\]<>]|[\w.-]+\.[a-z]{2,4}$")
@@ -61,127 +61,115 @@ _CODE: Final = (
     rb"(?:(?:2fa|access|auth(?:entication)?|backup|confirmation|door|gate|log-?in|mfa|one[ -]time|otp|security|sign-?in|sms|unlock|"
     rb"verification) (?:pass)?code|one[ -]time (?:pass(?:code|word)|pin)|combination|otp|passcode|pin(?: code)?)"
 )
+_SECRETS: Final = (b"key", b"passcode", b"passphrase", b"password", b"pw", b"pwd", b"secret", b"token")
 _SECRET: Final = rb"(?:api key|pass(?:code|phrase|word)|pw|pwd|secret|token)"
-# words for a password in other languages, in ASCII and not
-_FOREIGN: Final = (
-    ("clave", "heslo", "kennwort", "mot de passe", "parola", "passwort", "senha", "wachtwoord"),
-    (
-        "clé api", "clé d'api", "contraseña", "hasło", "lösenord", "mật khẩu", "şifre", "Şifre", "пароль", "Пароль", "كلمة المرور",
-        "パスワード", "口令", "密码", "密碼", "비밀번호",
-    ),
-)  # fmt: skip
-
 _IS: Final = "ist|lautet|est|es|è|é|er|je|jest|är|это|은|는".encode()
+
+
+def _foreign(*words: str) -> Layout:
+    return layout(
+        tuple(word.rpartition(" ")[2].encode() for word in words),
+        rb"(?<![\w-])(?:%b)(?: d'ordine)?(?:[ \t]*(?:[:=]|\xef\xbc\x9a)[ \t]*|[ \t]+(?:%b)[ \t]+|(?:\xe6\x98\xaf|\xe3\x81\xaf)[ \t]*"
+        rb"|[ \t]+(?=[^\s\\]{0,64}[0-9]))[\"'`]?(?P<value>[^\s`\"'|,;]{4,512})" % ("|".join(words).encode(), _IS),
+        is_one_word,
+    )
+
 
 _PHRASES: Final[tuple[Layout, ...]] = (
     # codes
     layout(
-        (b" code", b"passcode", b"pin is", b"pin:", b"pin =", b"pin for", b"otp is", b"otp:", b"otp for", b"combination"),
+        (b"code", b"combination", b"otp", b"passcode", b"pin"),
         rb"(?<![\w-])%b(?: (?:for|of|to) [^\n:=.0-9]{0,40})?(?: is|:|=)[ \t:\"'`]{1,4}%b" % (_CODE, _DIGITS),
     ),
-    layout((b"code ", b"pin "), rb"\b(?:enter|use|with) (?:the |this )?(?:code|passcode|pin)[: ]{1,2}%b" % _DIGITS),
+    layout((b"code", b"passcode", b"pin"), rb"\b(?:enter|use|with) (?:the |this )?(?:code|passcode|pin)[: ]{1,2}%b" % _DIGITS),
     layout(
-        (b" is your ", b" is the ", b" is my "),
+        (b"code", b"pin", *_SECRETS),
         rb"(?<![^\s\"])(?P<value>[^\s`\"',;|]{4,512}) is (?:my|our|the|your) (?:[\w'-]{1,20} ){0,4}(?:code|pin|%b)"
         rb"(?= for | of | to |[.,;:!)\"\s]|\Z)" % _SECRET,
         _is_code,
     ),
-    layout((b"cvc", b"cvv"), rb"\bcv[cv]2?(?: is|:|=)?[ \t]{1,3}(?P<value>[0-9]{3,4})(?![\w-])"),
-    layout(b"card", rb"(?<![\w-])(?P<value>[3-6][0-9]{3}([ -])[0-9]{4}\2[0-9]{4}\2[0-9]{4})(?![\w-])", _is_card),
+    layout((b"cvc", b"cvc2", b"cvv", b"cvv2"), rb"\bcv[cv]2?(?: is|:|=)?[ \t]{1,3}(?P<value>[0-9]{3,4})(?![\w-])"),
+    layout((b"card", b"cards"), rb"(?<![\w-])(?P<value>[3-6][0-9]{3}([ -])[0-9]{4}\2[0-9]{4}\2[0-9]{4})(?![\w-])", _is_card),
     # words
     layout(
-        (b"phrase", b"mnemonic", b" words"),
+        (b"mnemonic", b"passphrase", b"phrase", b"words"),
         rb"(?m)\b(?:pass ?phrase|(?:mnemonic|recovery|secret|seed)[ _-](?:phrase|words)|mnemonic)(?: is)?[ \t]*[:=]?[ \t]*"
         rb"(?:(?<=[:=][ \t])|(?<=[\"'`]))?[\"'`]?(?![^\n\"]*\b(?:a|for|is|must|of|should|that|the|to|used)\b)"
         rb"(?P<value>[a-z]{3,12}(?: [a-z]{3,12}){3,23})" + _END,
         bool,
     ),
     layout(
-        (b"setup key", b"secret key", b"totp ", b"otp ", b"2fa ", b"authenticator key", b"authenticator secret"),
+        (b"2fa", b"authenticator", b"otp", b"secret", b"setup", b"totp"),
         rb"\b(?:2fa|authenticator|otp|secret|setup|totp)[ -](?:key|secret|seed)[ \t:=]{1,4}"
         rb"(?P<value>[a-z2-7]{4}(?: [a-z2-7]{4}){3,15})",
     ),
     # sentences
     layout(
-        (b"cred", b"log", b"zugangsdaten", b"identifiants"),
+        (b"cred", b"credenciales", b"credential", b"credentials", b"creds", b"identifiants", b"log", b"login", b"zugangsdaten"),
         rb"\b(?:cred(?:ential|enciale)?s?|identifiants|log ?in|zugangsdaten)\b[^\n:=/]{0,30}?(?::|=| as| with)[ \t]{1,3}"
         rb"[\w.@+-]{1,64}(?:[ \t]{0,2}/[ \t]{0,2}|:)%b" % _MIXED,
         is_mixed,
     ),
     layout(
-        (b"chang", b"reset", b"rotat", b"set ", b"updat"),
+        _SECRETS,
         rb"\b(?:chang|reset|rotat|set|updat)\w{0,6} [^\n:=]{0,40}?\b%b\b[^\n:=]{0,40}? "
         rb"(?:from [`\"']?(?P<old>[^\s`\"']{6,512})[`\"']? )?to [`\"']?%b" % (_SECRET, _MIXED),
         is_mixed,
     ),
     layout(
-        (b"key", b"token", b"secret", b"pass"),
+        (*_SECRETS, *(word + b"s" for word in _SECRETS)),
         rb"(?<![\w-])(?P<name>(?:%b){0,3}(?:key|token|secret|pass(?:word|phrase|code))s?)(?![\w-])"
         rb"(?: [^\n\"'`:.=|]{0,40}?)??(?: is|:)[ \t:]{1,9}[`\"']?(?P<value>[^\s`\"'|,;]{8,512})" % _BEFORE_KEY,
         is_mixed,
     ),
-    layout(b"key ", rb"(?<![\w-])(?P<name>(?:%b){1,3}key) (?P<value>[\w+/=-]{32,512})" % _BEFORE_KEY, is_mixed),
+    layout(b"key", rb"(?<![\w-])(?P<name>(?:%b){1,3}key) (?P<value>[\w+/=-]{32,512})" % _BEFORE_KEY, is_mixed),
     layout(
-        (b"pass", b"pw"),
+        (b"password", b"pw", b"pwd"),
         rb"\b(?:password|pw|pwd) (?:[\w'@.-]{1,30} ){0,6}?(?:[\w'@.-]{1,30}:|is)[ \t]{1,3}[`\"']?%b" % _MIXED,
         is_mixed,
     ),
     layout(
-        (b"token ", b"key "),
+        (b"key", b"token"),
         rb"(?<![\w-])(?:(?:access|api|auth|bearer|secret)[ _-](?:key|token)|"
         rb"(?<!next )(?<!page )(?<!sync )(?<!cursor )(?<!progress )(?<!continuation )token)[ \t]+[`\"']?(?P<value>[\w+/=.-]{20,512})",
         is_identifier,
     ),
     layout(b"answer", rb"\b(?:secret|security) answer\)?(?: is|:)[ \t]{1,3}[\"']?%b" % _WORD, bool),
+    _foreign("clave", "heslo", "kennwort", "mot de passe", "parola", "passwort", "senha", "wachtwoord"),
     # commands and protocols
     layout(
-        b"echo ",
+        b"echo",
         rb"\becho[ \t]+(?:-n[ \t]+)?[\"']?(?:[a-z_][\w-]{0,32}:)?(?P<value>[^\s\"'|:$]{4,512})[\"']?[ \t]*\|[^|\n]{0,200}"
         rb"(?:--(?:password-)?stdin|--with-token|\bchpasswd\b)",
         bool,
     ),
-    layout(b"<<<", rb"--(?:password-stdin|with-token)[ \t]*<<<[ \t]*[\"']?%b" % _WORD, bool),
-    layout(b"net use", rb"\bnet use\b[^\n]{0,200}/user:\S{1,128}[ \t]+(?!/)%b" % _WORD, bool),
+    layout((b"stdin", b"token"), rb"--(?:password-stdin|with-token)[ \t]*<<<[ \t]*[\"']?%b" % _WORD, bool),
+    layout(b"net", rb"\bnet use\b[^\n]{0,200}/user:\S{1,128}[ \t]+(?!/)%b" % _WORD, bool),
     layout((b"requirepass", b"masterauth"), rb"(?:requirepass|masterauth)[ \t]+%b" % _WORD, bool),
-    layout(b"auth ", rb"(?m)\bauth[ \t]+(?:(?:plain|login|default)[ \t]+)?%b" % _MIXED + _END, is_mixed),
-    layout((b":thin:", b"sqlplus "), rb"(?::thin:|\bsqlplus[ \t]+)[\w.-]{1,64}/(?P<value>[^\s@/\"']{1,512})@", bool),
+    layout(b"auth", rb"(?m)\bauth[ \t]+(?:(?:plain|login|default)[ \t]+)?%b" % _MIXED + _END, is_mixed),
+    layout((b"sqlplus", b"thin"), rb"(?::thin:|\bsqlplus[ \t]+)[\w.-]{1,64}/(?P<value>[^\s@/\"']{1,512})@", bool),
     layout(
-        b"private-lines",
+        b"private",
         rb"\bprivate-lines: [0-9]{1,3}\r?\n(?!redacted-)(?P<value>(?:[a-z0-9+/=]{4,128}(?:\r?\n)?){1,200})",
         bool,
     ),
     # source code
     layout(
-        (
-            b"getconnection",
-            b"get_connection",
-            b"networkcredential",
-            b"basicauth",
-            b"basic_auth",
-            b"new pdo",
-            b"dbi->connect",
-            b"auth=",
-            b"auth =",
-        ),
+        (b"auth", b"basicauth", b"connection", b"dbi", b"getconnection", b"networkcredential", b"pdo", b"setbasicauth"),
         rb"(?:\bget_?connection|\bnetwork_?credential|basic_?auth|\bnew pdo|\bdbi->connect|\bauth[ \t]*=)[ \t]*"
         rb"\([^()\n]{0,200}?[\"'][^\"'\n]{0,100}[\"'],[ \t]*%b[ \t]*\)" % _QUOTED,
         bool,
     ),
-    layout(b"convertto-securestring", rb"\bconvertto-securestring[ \t]+(?:-string[ \t]+)?%b" % _QUOTED, bool),
+    layout(b"securestring", rb"\bconvertto-securestring[ \t]+(?:-string[ \t]+)?%b" % _QUOTED, bool),
 )
 
 
-def _foreign_phrase(words: tuple[str, ...]) -> Layout:
-    return layout(
-        tuple(word.encode() for word in words),
-        rb"(?<![\w-])(?:%b)(?: d'ordine)?(?:[ \t]*(?:[:=]|\xef\xbc\x9a)[ \t]*|[ \t]+(?:%b)[ \t]+|(?:\xe6\x98\xaf|\xe3\x81\xaf)[ \t]*"
-        rb"|[ \t]+(?=\S{0,64}[0-9]))[\"'`]?(?P<value>[^\s`\"'|,;]{4,512})" % ("|".join(words).encode(), _IS),
-        is_one_word,
-    )
-
-
-_ASCII_PHRASES: Final = (*_PHRASES, _foreign_phrase(_FOREIGN[0]))
-_ALL_PHRASES: Final = (*_ASCII_PHRASES, _foreign_phrase(_FOREIGN[1]))
+_NOT_ASCII: Final = _foreign(
+    *("clé api", "clé d'api", "contraseña", "hasło", "lösenord", "mật khẩu", "şifre", "Şifre", "пароль", "Пароль"),
+    *("كلمة المرور", "パスワード", "口令", "密码", "密碼", "비밀번호"),
+)
+_WORDS: Final = {word for words, _, _ in _PHRASES for word in words}
+_SEPARATORS: Final = bytes(letter if letter >= 128 or bytes((letter,)).isalnum() else 32 for letter in range(256))
 
 _code_list = lazy_pattern(
     rb"\b(?:backup|emergency|recovery|rescue|scratch)[ -]codes?\b[^\n:]{0,40}:\s{0,9}"
@@ -192,17 +180,20 @@ _listed = lazy_pattern(rb"(?<![\w-])(?=[\w-]{0,24}[0-9])[\w-]{6,24}(?![\w-])")
 
 def sentence_spans(data: bytes, small: bytes, names: SecretNames) -> Iterator[SecretSpan]:
     """Yield the secrets of a text that the words around them tell; `small` is the text in small letters."""
-    for signs, pattern, is_meant in _ASCII_PHRASES if small.isascii() else _ALL_PHRASES:
-        if any(sign in small for sign in signs):
-            for match in pattern.finditer(small):
-                groups = match.groupdict()
-                name = groups.pop("name", None)
-                if name is not None and names.label(name) is None:
-                    continue
-                for group in groups:
-                    value = data[slice(*match.span(group))].rstrip(b".,;:!\r\n")
-                    if value and is_meant(value):
-                        yield SecretSpan(match.start(group), match.start(group) + len(value), "key", value)
-    if b"codes" in small:
+    words = set(small.translate(_SEPARATORS).split())  # to search for each word takes ten times as long
+    phrases = [] if _WORDS.isdisjoint(words) else [phrase for phrase in _PHRASES if not words.isdisjoint(phrase[0])]
+    if not small.isascii() and any(word in small for word in _NOT_ASCII[0]):
+        phrases.append(_NOT_ASCII)
+    for _, pattern, is_meant in phrases:
+        for match in pattern.finditer(small):
+            groups = match.groupdict()
+            name = groups.pop("name", None)
+            if name is not None and names.label(name) is None:
+                continue
+            for group in groups:
+                value = data[slice(*match.span(group))].rstrip(b".,;:!\r\n")
+                if value and is_meant(value):
+                    yield SecretSpan(match.start(group), match.start(group) + len(value), "key", value)
+    if b"codes" in words:
         for match in _code_list.finditer(small):
             yield from (SecretSpan(*code.span(), "key", code[0]) for code in _listed.finditer(data, *match.span()))
