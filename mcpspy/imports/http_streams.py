@@ -14,12 +14,11 @@ from typing import Final, Protocol
 
 import msgspec
 
-from ..records import CLIENT, SERVER, Close, Frame, Gap, Note, Open, Partial, Record, Side
-from ..wire.body import WholeBody, body_framing
+from ..records import CLIENT, SERVER, Frame, Gap, Note, Open, Partial, Record, Side
+from ..wire.body import body_framing
 from ..wire.http import HttpMessages
 from ..wire.http_body import Body, BodyEnd, IncompleteMessage, RefusedBytes
-from ..wire.http_head import RequestHead, ResponseHead, request_head, response_head
-from ..wire.lines import MAX_HELD_BYTES
+from ..wire.http_head import RequestHead, ResponseHead
 from ..wire.sse import SseEvents
 
 PARTIAL_NS: Final = 5_000_000_000
@@ -155,8 +154,6 @@ class HttpConnection:
             self._restart()
         if len(self._waiting) > MAX_REQUESTS:
             return self._give_up(at_ns, f"more than {MAX_REQUESTS} requests wait for their responses")
-        if self._requests.is_between and not self._early and (records := self._whole_request(at_ns, data)):
-            return records
         records = []
         for piece in self._requests.feed(data):
             if isinstance(piece, RequestHead):
@@ -183,8 +180,6 @@ class HttpConnection:
             return []
         if self._is_lost:
             return []
-        if self._waiting and self._responses.is_between and (records := self._whole_response(at_ns, data)):
-            return records
         records = []
         for piece in self._responses.feed(data):
             if isinstance(piece, ResponseHead):
@@ -309,43 +304,6 @@ class HttpConnection:
                 self._look(record.data)
         return records
 
-    def _whole_request(self, at_ns: int, data: bytes) -> list[Record]:
-        """Return the records of a request with a body if it came whole and alone, as nearly all do; else nothing.
-
-        That takes half the time, as its pieces need not be made.
-        """
-        end = data.find(_END_OF_HEAD) + len(_END_OF_HEAD)
-        head = request_head(data[:end]) if end >= len(_END_OF_HEAD) else ""
-        if isinstance(head, str) or not _is_one_frame(head, len(data) - end):
-            return []
-        self._note_request(head)
-        body = data[end:]
-        self._look(body)
-        transaction = _Transaction(self._counters.next_transaction(), head.method)
-        self._waiting.append(transaction)
-        return self._whole(at_ns, CLIENT, transaction.number, head.raw, body)
-
-    def _whole_response(self, at_ns: int, data: bytes) -> list[Record]:
-        """Return the records of a response with a body if it came whole and alone; else nothing."""
-        transaction = self._waiting[0]
-        end = data.find(_END_OF_HEAD) + len(_END_OF_HEAD)
-        head = response_head(data[:end], transaction.method) if end >= len(_END_OF_HEAD) else ""
-        if isinstance(head, str) or head.is_interim or not _is_one_frame(head, len(data) - end):
-            return []
-        body = data[end:]
-        self.is_mcp = self.is_mcp or announces_endpoint(body) is not None
-        self._responses.begin_response()
-        self._end_response(at_ns, SERVER, "eof")
-        return self._whole(at_ns, SERVER, transaction.number, head.raw, body)
-
-    def _whole(self, at_ns: int, sender: Side, transaction: int, head: bytes, body: bytes) -> list[Record]:
-        stream = self._counters.next_stream()
-        opened = Open(
-            at_ns=at_ns, stream=stream, sender=sender, name="request" if sender == CLIENT else "response", framing=WholeBody.name,
-            connection=self.number, transaction=transaction, head=head,
-        )  # fmt: skip
-        return [opened, Frame(stream, at_ns, at_ns, body), Close(at_ns=at_ns, by=sender, how="eof", stream=stream)]
-
     def _look(self, body: bytes) -> None:
         """Take note of what the body of a request looks like."""
         self.is_mcp = self.is_mcp or b'"jsonrpc"' in body
@@ -413,15 +371,3 @@ def _other_protocol(data: bytes) -> str:
     if data.startswith(b"PRI * HTTP/2"):
         return "HTTP/2"
     return "no HTTP"
-
-
-def _is_one_frame(head: RequestHead | ResponseHead, size: int) -> bool:
-    """Return whether a message with this head, followed by so many bytes, is whole, and its body is one frame."""
-    if (
-        head.ends_by != "length"
-        or head.length != size
-        or not 0 < size < MAX_HELD_BYTES
-        or b"\r\ncontent-encoding:" in head.lowered
-    ):
-        return False
-    return _framing(head.value(b"content-type")) == WholeBody.name

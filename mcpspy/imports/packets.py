@@ -151,23 +151,9 @@ class PacketReader:
                 break
             self.frames += 1
             at_ns = seconds * 1_000_000_000 + part * unit_ns
-            if link != _ETHERNET or not self._is_usual(data, at + 16, end, at_ns, segments):
-                self._link(link, data, at + 16, end, at_ns, max(0, size - kept), segments)
+            self._link(link, data, at + 16, end, at_ns, max(0, size - kept), segments)
             at = end
         return at
-
-    def _is_usual(self, data: bytes, at: int, end: int, at_ns: int, segments: list[TcpSegment]) -> bool:
-        """Take a packet if it is a usual one that the file has whole."""
-        if end - at < _USUAL_BYTES:
-            return False
-        kind, first, total, fragment, protocol, ends, number, other, offset, flags = _usual.unpack_from(data, at)
-        begin, stop = at + 34 + (offset >> 4) * 4, at + 14 + total
-        if kind != _IP4 or first != _IP4_OF_20 or protocol != _TCP or fragment & 0x3FFF:
-            return False
-        if begin < at + _USUAL_BYTES or begin > stop or stop > end:
-            return False
-        segments.append(TcpSegment(self.frames, at_ns, ends, number, other, flags, data[begin:stop]))
-        return True
 
     def _block(self, data: bytes, at: int, segments: list[TcpSegment]) -> int:
         """Take one block of a pcapng."""
@@ -217,8 +203,7 @@ class PacketReader:
             return
         link, numerator, denominator, offset_ns = self._interfaces[interface]
         at_ns = (high << 32 | low) * numerator // denominator + offset_ns
-        if link != _ETHERNET or not self._is_usual(data, at + 20, at + 20 + kept, at_ns, segments):
-            self._link(link, data, at + 20, at + 20 + kept, at_ns, max(0, size - kept), segments)
+        self._link(link, data, at + 20, at + 20 + kept, at_ns, max(0, size - kept), segments)
 
     def _link(self, link: int, data: bytes, at: int, end: int, at_ns: int, missing: int, segments: list[TcpSegment]) -> None:
         """Take the packet at `data[at:end]` of this link type."""

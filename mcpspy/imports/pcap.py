@@ -178,8 +178,6 @@ class PacketImporter:
         elif segment.missing:
             stretches = own.feed(segment.at_ns, segment.frame, segment.sequence, payload, segment.missing)
             self._read(connection, side, stretches, records)
-        elif payload and own.goes_on(segment.at_ns, segment.sequence, len(payload)):  # as nearly all do
-            self._take(connection, side, segment.at_ns, segment.frame, payload, records)
         elif payload:
             self._read(connection, side, own.feed(segment.at_ns, segment.frame, segment.sequence, payload), records)
         if flags & (FIN | RST):

@@ -56,15 +56,6 @@ class TcpDirection:
         """Take note of the number of the first byte."""
         self._next = sequence + _WRAP
 
-    def goes_on(self, at_ns: int, sequence: int, size: int) -> bool:
-        """Return whether a segment of `size` bytes is the next one, and none waits. If so, take it: what it has is in order."""
-        following = self._next
-        if following is None or self.waiting or (following - sequence) % _WRAP:
-            return False
-        self._next = following + size
-        self.last_ns = max(self.last_ns, at_ns)
-        return True
-
     def feed(self, at_ns: int, frame: int, sequence: int, data: bytes, missing: int = 0) -> list[Stretch]:
         """Take a segment with payload; `missing` bytes at its end are not in the file."""
         if self._next is None:
