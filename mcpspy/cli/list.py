@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ..capture.store.address import addresses
-from ..capture.store.catalog import CatalogEntry, Count, Recording, count, elsewhere, entries, recordings
+from ..capture.store.catalog import CatalogEntry, Count, Recording, count, elsewhere, entries, has_failed, recordings
 from ..capture.store.clients import noted_clients
 from ..capture.store.folder import captures_folder
 from ..capture.store.pruning import empty_files, prune_totals, remove_indexes
@@ -167,7 +167,8 @@ def _recording(recording: Recording, address: str, counts: dict[str, Count], now
 
 
 def _capture(entry: CatalogEntry, counted: Count, now_ns: int) -> CaptureLine:
-    state = CaptureState.COMPLETE if entry.end else CaptureState.LIVE if entry.live else CaptureState.INCOMPLETE
+    ended = CaptureState.FAILED if entry.end and has_failed(entry) else CaptureState.COMPLETE
+    state = ended if entry.end else CaptureState.LIVE if entry.live else CaptureState.INCOMPLETE
     return CaptureLine(
         path=entry.path,
         file=os.path.basename(entry.path),

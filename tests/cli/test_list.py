@@ -128,3 +128,15 @@ def test_index_files_of_earlier_versions_are_removed_and_counted(tmp_path: Path)
     assert "removed 3 index files of an earlier version" in done.stderr
     assert list(folder.iterdir()) == []
     assert "index file" not in run([*MCPSPY, "list"], MCPSPY_HOME=str(tmp_path)).stderr
+
+
+def test_a_server_that_failed_to_start_is_not_called_complete(tmp_path: Path) -> None:
+    home = {"MCPSPY_HOME": str(tmp_path)}
+    run([*MCPSPY, "run", "--", "/nonexistent"], **home)
+    run([*MCPSPY, "run", "--", "cat"], **home)
+    listed = run([*MCPSPY, "list"], **home).stdout
+    assert ("failed to start", "complete") == tuple(
+        state for line in listed.splitlines() for state in ("failed to start", "complete") if state in line
+    )
+    (recording,) = json.loads(run([*MCPSPY, "list", "--json"], **home).stdout)["recordings"]
+    assert [(item["failed_to_start"], item["complete"]) for item in recording["captures"]] == [(True, True), (False, True)]

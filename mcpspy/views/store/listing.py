@@ -33,9 +33,16 @@ class CaptureState(StrEnum):
     LIVE = "live"
     COMPLETE = "complete"
     INCOMPLETE = "incomplete"
+    FAILED = "failed to start"
+    """It is complete: its server could not be started, or ended with a failure before it had a message."""
 
 
-_STYLES = {CaptureState.LIVE: "good", CaptureState.COMPLETE: "dim", CaptureState.INCOMPLETE: "warn"}
+_STYLES = {
+    CaptureState.LIVE: "good",
+    CaptureState.COMPLETE: "dim",
+    CaptureState.INCOMPLETE: "warn",
+    CaptureState.FAILED: "bad",
+}
 
 
 class CaptureLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -226,7 +233,8 @@ def _capture_object(capture: CaptureLine) -> dict[str, Any]:
         "messages": capture.messages,
         "size_bytes": capture.size_bytes,
         "gaps": capture.gaps,
-        "complete": capture.state is CaptureState.COMPLETE,
+        "complete": capture.state in (CaptureState.COMPLETE, CaptureState.FAILED),
+        "failed_to_start": capture.state is CaptureState.FAILED,
         "live": capture.state is CaptureState.LIVE,
         "part": capture.is_part,
     }

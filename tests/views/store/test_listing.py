@@ -154,6 +154,7 @@ def test_the_json_has_every_fact() -> None:
         "size_bytes": 41_000,
         "gaps": 0,
         "complete": False,
+        "failed_to_start": False,
         "live": True,
         "part": False,
     }
