@@ -154,7 +154,7 @@ class HttpConnection:
             self._restart()
         if len(self._waiting) > MAX_REQUESTS:
             return self._give_up(at_ns, f"more than {MAX_REQUESTS} requests wait for their responses")
-        records = []
+        records: list[Record] = []
         for piece in self._requests.feed(data):
             if isinstance(piece, RequestHead):
                 self._begin(piece, at_ns, records)
@@ -180,7 +180,7 @@ class HttpConnection:
             return []
         if self._is_lost:
             return []
-        records = []
+        records: list[Record] = []
         for piece in self._responses.feed(data):
             if isinstance(piece, ResponseHead):
                 self._answer(piece, at_ns, records)

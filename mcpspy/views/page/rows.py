@@ -118,7 +118,9 @@ def _words(row: Row, capture: CaptureInfo) -> _Words | None:
             return _Words("unpaired", row.message.sender, phrase.word, "", phrase._replace(word=""), row.message.size)
         case Transaction():
             call = one_line(row.method), one_line(row.target, MAX_TARGET_LETTERS)
-            return _Words("transaction", CLIENT, *call, transaction_phrase(row), body_bytes(row), row.duration_ns)
+            return _Words(
+                "transaction", CLIENT, *call, transaction_phrase(row, closed=capture.closed), body_bytes(row), row.duration_ns
+            )
         case ModelCall():
             call = one_line(row.method), one_line(row.target)
             return _Words("model call", CLIENT, *call, model_phrase(row), body_bytes(row.transaction), row.duration_ns)

@@ -386,7 +386,8 @@ class Steps:
                 stops=_stops(row),
             ),
         )
-        phrase, response = transaction_phrase(row), row.response
+        phrase = transaction_phrase(row, closed=self._captures[row.capture].closed)
+        response = row.response
         if response is not None:
             is_long = row.method == "GET" and row.is_stream
             text = f"{row.row} {f'{row.status}: connected' if is_long else _sentence(phrase)}"

@@ -83,7 +83,7 @@ def _headings(row: Exchange | UnpairedMessage | Transaction, capture: CaptureInf
     client, server = safe_text(capture.client_of(row)), safe_text(capture.server)
     sender, id = "client", None
     if isinstance(row, Transaction):
-        phrase = transaction_phrase(row)
+        phrase = transaction_phrase(row, closed=capture.closed)
         words = one_line(f"{row.method} {row.target}")
         parts: list[Line] = [[(f"row {row.row}", "strong")], [(words, "strong")], [(phrase.word, phrase.style)]]
         if row.duration_ns is not None:

@@ -276,7 +276,8 @@ class Timeline:
     def _transaction(self, row: Transaction, lines: list[Line]) -> None:
         line = self._call_line(row, row, row.duration_ns, "dim")
         is_plain = 0 < row.status < HTTP_ERRORS and not row.is_stream
-        lines += self._with_phrase(line, transaction_phrase(row), row.row, below=not is_plain)
+        phrase = transaction_phrase(row, closed=self.lanes.captures[row.capture].closed)
+        lines += self._with_phrase(line, phrase, row.row, below=not is_plain)
 
     def _model_call(self, row: ModelCall, lines: list[Line]) -> None:
         from .model_words import SAID_LETTERS, model_phrase

@@ -24,11 +24,13 @@ MAX_CHUNKS = 12
 """The most chunk sizes of one frame that are listed; more are counted."""
 
 
-def transaction_phrase(transaction: Transaction) -> Phrase:
-    """Return the status of a transaction, and what came with it."""
+def transaction_phrase(transaction: Transaction, *, closed: bool = True) -> Phrase:
+    """Return the status of a transaction, and what came with it. Unless its capture is `closed`, a response may still come."""
     response = transaction.response
+    if response is None and not (transaction.over or closed):
+        return Phrase("pending", "wait")
     if response is None:
-        return Phrase("no response", "warn", _left_words(transaction)) if transaction.over else Phrase("pending", "wait")
+        return Phrase("no response", "warn", _left_words(transaction) if transaction.over else "before the capture ended")
     return Phrase(
         str(transaction.status or "?"), _style(transaction.status), ", ".join(filter(None, _details(transaction, response)))
     )

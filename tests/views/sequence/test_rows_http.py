@@ -93,11 +93,11 @@ def test_a_get_that_nobody_waited_for_ends_with_who_left() -> None:
     assert arrows(traffic.ends())[1:] == [("client1", "server1", ArrowKind.CANCELLATION, words)]
 
 
-def test_a_get_that_still_waits_is_pending() -> None:
+def test_a_get_that_waits_until_the_capture_ends_has_no_response() -> None:
     traffic = Traffic()
     traffic.get("/late")
     traffic.records.pop()
-    assert asides(traffic) == ["1 pending"]
+    assert asides(traffic) == ["1 no response"]
 
 
 def test_a_notification_that_was_refused_ends_with_its_status() -> None:
