@@ -8,7 +8,7 @@ import signal
 import sys
 from _thread import start_new_thread
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Self
 
 
 def run_with_sockets(main: Coroutine[Any, Any, None]) -> None:
@@ -30,6 +30,35 @@ def cancel_at_end(task: asyncio.Task[Any]) -> None:
     if sys.platform != "win32":
         for number in (signal.SIGHUP, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+
+
+class Interrupts:
+    """Ctrl-C while loops run one after the other: it cancels the task that runs, and `any` tells that it came, wherever it did.
+
+    KeyboardInterrupt, which Python raises otherwise, may strike while a loop is made or closed, which then stays half done.
+    """
+
+    def __init__(self) -> None:
+        self.any = False
+        self._task: asyncio.Task[Any] | None = None
+
+    def __enter__(self) -> Self:
+        self._before = signal.signal(signal.SIGINT, self._take)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def cancel(self, task: asyncio.Task[Any]) -> None:
+        """Cancel this task once Ctrl-C comes, or now if it came before."""
+        self._task = task
+        if self.any:
+            task.cancel()
+
+    def _take(self, *_: object) -> None:
+        self.any = True
+        if self._task is not None and not self._task.done():
+            self._task.get_loop().call_soon_threadsafe(self._task.cancel)
 
 
 def _read_in_a_thread(loop: asyncio.AbstractEventLoop, fd: int, call: Callable[[bytes], None]) -> Callable[[], object]:

@@ -135,8 +135,9 @@ def test_a_server_that_failed_to_start_is_not_called_complete(tmp_path: Path) ->
     run([*MCPSPY, "run", "--", "/nonexistent"], **home)
     run([*MCPSPY, "run", "--", "cat"], **home)
     listed = run([*MCPSPY, "list"], **home).stdout
-    assert ("failed to start", "complete") == tuple(
-        state for line in listed.splitlines() for state in ("failed to start", "complete") if state in line
+    assert tuple(state for line in listed.splitlines() for state in ("failed to start", "complete") if state in line) == (
+        "failed to start",
+        "complete",
     )
     (recording,) = json.loads(run([*MCPSPY, "list", "--json"], **home).stdout)["recordings"]
     assert [(item["failed_to_start"], item["complete"]) for item in recording["captures"]] == [(True, True), (False, True)]

@@ -56,7 +56,7 @@ def played(name: str, transport: str, folder: Path) -> tuple[Transcript, Transcr
         else:
             with mocking(capture, transport, folder) as url:
                 printed = play(client(name, transport, folder, [url]), folder)
-    assert "result" in printed
+    assert "result" in printed or (name == "oauth" and printed == "me\n")
     return transcribe(read(str(capture))), transcribe(read(str(folder / "own.mcpspy")))
 
 

@@ -35,6 +35,7 @@ LACKING: dict[str, dict[str, str] | str] = {
     "live/stdio/test_pump.py": BY_HAND,
     "live/http/test_controllers.py": UNIX_SOCKETS,
     "live/http/test_intercepts.py": {"held_message_is_let_go": UNIX_SOCKETS, "controller_takes_hold": UNIX_SOCKETS},
+    "live/http/test_duplicates.py": {"controller": UNIX_SOCKETS},
     "live/stdio/test_restarts.py": UNIX_SOCKETS,
     "live/stdio/test_intercepts.py": {
         "test_the_capture_has_what_was_received_and_what_was_sent": BY_HAND,

@@ -17,6 +17,7 @@ from ...errors import ReplayError, UpstreamError
 from ...live.upstream.protocol import ServerListener, UpstreamClient
 from ...live.upstream.replay_client import run_replay_client
 from ...live.upstream.stdio import StdioClient
+from ...platform.loops import Interrupts
 from ...replay.client.answering import RecordedAnswers
 from ...replay.client.correlate.model import Correlations
 from ...replay.client.correlate.run import CorrelationRun
@@ -76,7 +77,7 @@ class PlayResult:
         return list(dict.fromkeys(str(missing) for missing in self.run.missing if missing.row not in withheld))
 
 
-def play(plan: Plan, settings: PlaySettings, number: int = 0) -> PlayResult:
+def play(plan: Plan, settings: PlaySettings, number: int = 0, interrupts: Interrupts | None = None) -> PlayResult:
     """Play one plan to a new server; `number` counts the plans, from 0. Raises: ReplayError: if nothing can be recorded."""
     begin_ns = monotonic_ns()
     redactor = NoRedaction() if settings.redact == "none" else Redactor(key())
@@ -98,6 +99,7 @@ def play(plan: Plan, settings: PlaySettings, number: int = 0) -> PlayResult:
             now_ns=now_ns,
             is_process=not settings.target.url,
             cancels=settings.cancels,
+            interrupts=interrupts,
         )
     except UpstreamError as error:
         failure, why = error, "not started"

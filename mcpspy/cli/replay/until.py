@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from ...capture.store.folder import create
+from ...platform.loops import Interrupts
 from ...replay.client.correlate.model import Correlations
 from ...replay.client.plan import Plan
 from ...replay.client.player import Report
@@ -50,11 +51,9 @@ def find_smallest(
         )
     with TemporaryDirectory(prefix="mcpspy-until-") as folder:
         search = _UntilSearch(condition, plans[0], settings, max_runs, folder)
-        is_stopped = False
-        try:
-            search.run()
-        except KeyboardInterrupt:
-            is_stopped = True
+        with Interrupts() as interrupts:
+            search.run(interrupts)
+        is_stopped = search.is_stopped
         search.progress.end()
         result = search.result()
         if result is None:
@@ -89,14 +88,18 @@ class _UntilSearch:
         self.best: PlayResult | None = None
         self.happened: Occurrence | None = None
         self.failure: str = ""
+        self.is_stopped = False
         self.withheld = 0
         """The number of messages that could not be sent, because of a redacted value."""
 
-    def run(self) -> None:
-        """Play until nothing smaller is left to try. Raises: McpspyError: if there is no server."""
+    def run(self, interrupts: Interrupts) -> None:
+        """Play until nothing smaller is left to try, or somebody ends it. Raises: McpspyError: if there is no server."""
         unanswered = 0
         while (rows := self.shrinking.next()) is not None and unanswered < MAX_UNRESOLVED:
-            result = self._play(rows)
+            result = self._play(rows, interrupts)
+            self.is_stopped = interrupts.any or result.report.stopped is not None
+            if self.is_stopped:
+                return
             is_begun = result.failure is None and is_handshake_answered(
                 result.plan, live_exchanges(result.transcript, result.report)
             )
@@ -139,13 +142,11 @@ class _UntilSearch:
             path=best.path,
         )
 
-    def _play(self, rows: tuple[int, ...]) -> PlayResult:
+    def _play(self, rows: tuple[int, ...], interrupts: Interrupts) -> PlayResult:
         is_all = len(rows) == len(self.sends)
         plan = self.plan if is_all else self.plan.only(rows, self.correlations.needs)
         path = os.path.join(self.folder, f"run-{self.shrinking.runs + 1}.mcpspy")
-        result = play(plan, replace(self.settings, capture=path))
-        if result.report.stopped is not None:
-            raise KeyboardInterrupt
+        result = play(plan, replace(self.settings, capture=path), interrupts=interrupts)
         if is_all:
             for missing in result.not_correlated:
                 say(f"mcpspy: {safe_text(missing)}; sent as it was recorded")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
-from ...platform.loops import cancel_at_end
+from ...platform.loops import Interrupts, cancel_at_end
 from ...records import SERVER, Frame, Note, Sink
 from ...replay.client.player import PlanPlayer, PlayedMessage
 from ...transcript.decoder import message_of
@@ -33,11 +33,12 @@ def run_replay_client(
     now_ns: Callable[[], int],
     is_process: bool = False,
     cancels: bool = False,
+    interrupts: Interrupts | None = None,
 ) -> None:
     """Play to one server until the end, and block until then. `make` makes the upstream client, to which the replay client listens.
 
     `is_process` means that the server has ended once it does not take a message, as on stdio. `cancels`: requests that wait for their
-    answers at the end are cancelled.
+    answers at the end are cancelled. `interrupts` takes Ctrl-C where several replays follow each other.
     Raises: UpstreamError: if the server cannot be started or reached;
         KeyboardInterrupt: for SIGINT, SIGTERM and SIGHUP, once the server was left.
     """
@@ -46,6 +47,8 @@ def run_replay_client(
         replay_client = ReplayClient(player, sink=sink, now_ns=now_ns, is_process=is_process, cancels=cancels)
         task = asyncio.current_task()
         assert task is not None
+        if interrupts is not None:
+            interrupts.cancel(task)
         cancel_at_end(task)  # as for Ctrl-C: the server is left in good order
         await replay_client.run(make(replay_client))
 
