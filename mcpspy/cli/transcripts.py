@@ -29,7 +29,7 @@ from .fifo import announced, opened_stdin
 from .progress import ReadingProgress, reading
 
 if TYPE_CHECKING:
-    from ..transcript.client_rows import ClientKey
+    from ..transcript.clients import ClientKey
 
 DEFAULT_WHAT = "@"
 

@@ -1,8 +1,7 @@
 """The rows of one client process, of captures over HTTP that several clients share; and the findings about them.
 
-A tap notes which process has which connection, where it could find out. A connection that nobody noted belongs to the process that
-uses the same MCP session elsewhere, or to the only one with the same `User-Agent`. What may be of several clients is in the
-recording of each, so that it is in one at least.
+A tap notes which process has which connection, where it could find out; `clients` has more. What may be of several clients is in
+the recording of each, so that it is in one at least.
 """
 
 from __future__ import annotations
@@ -12,16 +11,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from .clients import KnownClients
 from .findings.run import share_limits
 from .model import CREDENTIALS, CaptureInfo, Numbered, Row, Transcript
 
 if TYPE_CHECKING:
+    from .clients import ClientKey
     from .findings.rule import Finding
     from .http.transaction import Transaction
-
-ClientKey = tuple[int, int]
-"""The pid of a client's process, and its start time in the system's unit."""
-
 
 NOTED_NS = 2_000_000_000
 """A tap notes the process of a connection sooner, or never."""
@@ -30,19 +27,15 @@ NOTED_NS = 2_000_000_000
 class ClientRows:
     """The rows of `transcript` without those of other clients. `keys` has the client of each capture that is to be divided."""
 
-    __slots__ = ("_carriers", "_keys", "_numbers", "_programs", "_sessions", "_transcript")
+    __slots__ = ("_carriers", "_clients", "_keys", "_numbers", "_transcript")
 
     def __init__(self, transcript: Transcript, keys: Mapping[int, ClientKey]) -> None:
         self._transcript = transcript
         self._keys = keys
-        self._sessions = {
-            capture: _process_of_session(transcript.captures[capture]) for capture in keys if capture < len(transcript.captures)
-        }
+        self._clients = {at: KnownClients(transcript.captures[at]) for at in keys if at < len(transcript.captures)}
         self._numbers: set[int] | None = None
         self._carriers: dict[int, dict[int, Transaction]] = {}
         """The transactions of captures, by the records that opened their streams."""
-        self._programs: dict[int, dict[str, ClientKey | None]] = {}
-        """The process of each program that captures name as `User-Agent`; None where several processes run it."""
 
     @property
     def rows(self) -> list[Row]:
@@ -90,28 +83,12 @@ class ClientRows:
         return msgspec.structs.replace(info, transactions=own)
 
     def _is_of(self, key: ClientKey, transactions: list[Transaction], info: CaptureInfo) -> bool:
-        owners = {self._owner(transaction, info) for transaction in transactions} - {None}
+        owners = {self._clients[info.index].process_of(transaction) for transaction in transactions} - {None}
         if owners:
             return key in owners
         now_ns = info.last_ns + info.shift_ns if info.now_ns is None else info.now_ns
         is_noted = info.closed or all(now_ns - transaction.at_ns > NOTED_NS for transaction in transactions)
         return is_noted or set(info.client_processes.values()) <= {key}
-
-    def _owner(self, transaction: Transaction, info: CaptureInfo) -> ClientKey | None:
-        owner = info.client_processes.get(transaction.connection) or self._sessions[info.index].get(transaction.scope.session)
-        if owner is not None or not info.closed or len(set(info.client_processes.values())) < 2:
-            return owner
-        if info.index not in self._programs:
-            self._programs[info.index] = _process_of_program(info)
-        return self._programs[info.index].get(transaction.user_agent)
-
-
-def _process_of_program(info: CaptureInfo) -> dict[str, ClientKey | None]:
-    processes: dict[str, set[ClientKey]] = {}
-    for transaction in info.transactions.values():
-        if owner := info.client_processes.get(transaction.connection):
-            processes.setdefault(transaction.user_agent, set()).add(owner)
-    return {agent: min(owners) if len(owners) == 1 else None for agent, owners in processes.items()}
 
 
 def _carriers(info: CaptureInfo) -> dict[int, Transaction]:
@@ -119,12 +96,3 @@ def _carriers(info: CaptureInfo) -> dict[int, Transaction]:
     for transaction in info.transactions.values():
         carriers.update((stream.opened.number, transaction) for stream in transaction.streams)
     return carriers
-
-
-def _process_of_session(info: CaptureInfo) -> dict[str, ClientKey]:
-    """Return the process that uses each session, as far as its connections are known."""
-    return {
-        transaction.scope.session: info.client_processes[transaction.connection]
-        for transaction in info.transactions.values()
-        if transaction.scope.session and transaction.connection in info.client_processes
-    }

@@ -14,7 +14,8 @@ from ...capture.store.catalog import CatalogEntry, Recording, is_counted, record
 from ...capture.store.folder import captures_folder
 from ...errors import FilterError
 from ...lazy_pattern import lazy_pattern
-from ...transcript.client_rows import ClientKey, ClientRows
+from ...transcript.client_rows import ClientRows
+from ...transcript.clients import ClientKey
 from ...transcript.filter.filter import FilterMatcher, filter_of
 from ...transcript.findings.finders import left_rules
 from ...transcript.findings.rule import Finding

@@ -10,6 +10,7 @@ import msgspec
 
 from ...records import CLIENT, SERVER, Close, Damage, End, Exit, Gap, Note, Partial, Side, Spawn, Stall
 from ..calls.call import Call
+from ..clients import KnownClients
 from ..correlator import BY_ORDER, spellings
 from ..http.transaction import Transaction
 from ..mcp.methods import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, PROGRESS
@@ -452,6 +453,15 @@ def _waited_ns(record: Note) -> int | None:
 def scope_key(transaction: Transaction | None) -> ScopeKey:
     """Give the session or the stream that a message belongs to; 0 if it belongs to none."""
     return 0 if transaction is None else transaction.scope.session or transaction.scope.stream
+
+
+def clients(facts: CaptureFacts) -> KnownClients:
+    """Return what tells the clients of a capture apart."""
+    known: KnownClients | None = facts.watchers.get(KnownClients)
+    if known is None:
+        openings = [exchange for exchange in facts.http if exchange.method in (INITIALIZE, DISCOVER)]
+        known = facts.watchers[KnownClients] = KnownClients(facts.capture, openings)
+    return known
 
 
 def agreed_revisions(facts: CaptureFacts) -> dict[ScopeKey, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from itertools import pairwise
 from math import inf
 from typing import Final
@@ -16,7 +16,7 @@ from ...model import HTTP_ERRORS, Exchange, Kind, Message, Outcome
 from ...outcome import HTTP_REDIRECTS
 from ...waiting import request_unread_ns
 from ...watching import watched
-from ..facts import CaptureFacts, ScopeKey, scope_key
+from ..facts import CaptureFacts, ScopeKey, clients, scope_key
 from ..meanwhile import written_words
 from ..rule import AGENT, CONFIGURATION, HANDSHAKE, Family, Hit, Rule, Severity, behaviour_rule, hit_in
 from ..transport.stalls import unread_ns, was_blocked
@@ -134,7 +134,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find slow calls, runs of equal calls, and tasks that are polled too often."""
     yield from _slow(facts)
     yield from _slow_start(facts)
-    yield from watched(facts, _Repetitions).hits()
+    yield from _Repetitions(facts).hits()
     for before, exchange in watched(facts, _Resent).pairs:
         request = exchange.request
         if may_be_repeated(facts, exchange.target):
@@ -232,20 +232,19 @@ def _has_result(exchange: Exchange, response: Message) -> bool:
 class _Repetitions:
     """Runs of equal calls by one client. Over HTTP a capture may have several clients, each with runs of its own."""
 
-    of: Final = "calls"
-
-    def __init__(self) -> None:
-        self._runs: dict[str, _Run] = {}
+    def __init__(self, facts: CaptureFacts) -> None:
+        self._clients = clients(facts)
+        self._runs: dict[Hashable, _Run] = {}
         self._hits: list[Hit] = []
+        self._feed(facts.calls)
 
-    def feed(self, exchanges: Iterable[Exchange]) -> None:
+    def _feed(self, exchanges: Iterable[Exchange]) -> None:
         runs = self._runs
         for exchange in exchanges:
             request = exchange.request
             if request.sender != CLIENT:
                 continue
-            scope = exchange.transaction.scope if exchange.transaction is not None else None
-            who = "" if scope is None else scope.session or scope.client or str(scope.stream)
+            who = self._clients.key(exchange.transaction)
             run, tail = runs.get(who), request.raw[request.raw.find(_ARGUMENTS) :]
             if run is not None:
                 before = run.last

@@ -16,7 +16,7 @@ from ...mcp.methods import DISCOVER, INITIALIZE
 from ...mcp.revisions import Era
 from ...message import Kind
 from ...model import Exchange, UnpairedMessage
-from ..facts import CaptureFacts
+from ..facts import CaptureFacts, clients
 from ..gateway_signs import gateway_field
 from ..hits import hit_on_transaction
 from ..rule import Hit, Severity, protocol_rule, transport_rule
@@ -133,7 +133,6 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     transactions = facts.capture.transactions
     if not transactions:
         return
-    initialized_ns = max((exchange.at_ns for exchange in facts.initializes), default=0)
     first_ns = given_out_ns(facts)
     refused: dict[str, list[Transaction]] = {}
     streams: dict[str, Transaction] = {}
@@ -178,11 +177,33 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     split_hits = list(_split(facts, split, refused))
     yield from split_hits
     for session, requests in {} if split_hits else refused.items():
-        if initialized_ns <= requests[0].at_ns:
+        if not _began_again(facts, session, requests[0]):
             yield _unknown_session(facts, session, requests)
     for session, transaction in unclear.items():
-        if first_ns is not None and first_ns < transaction.at_ns and initialized_ns <= transaction.at_ns:
+        if first_ns is not None and first_ns < transaction.at_ns and not _began_again(facts, session, transaction):
             yield _vague(facts, session, transaction)
+
+
+def _began_again(facts: CaptureFacts, session: str, refused: Transaction) -> bool:
+    """Return whether the client of a session sent initialize after a refusal, as far as one can tell.
+
+    Another session's place that an initialize took shows that it is not of this one.
+    """
+    return any(
+        initialize.at_ns > refused.at_ns and transaction.scope.replaces in (None, refused.scope)
+        for initialize, transaction in _initializes_of(facts, session)
+    )
+
+
+def _initializes_of(facts: CaptureFacts, session: str) -> Iterator[tuple[Exchange, Transaction]]:
+    """Give each initialize that may be of the client of a session, with its transaction."""
+    traits = clients(facts).traits
+    users = {traits(transaction) for transaction in facts.capture.transactions.values() if transaction.scope.session == session}
+    for initialize in facts.initializes:
+        if initialize.transaction is not None:
+            own = traits(initialize.transaction)
+            if any(own.may_be(user) for user in users):
+                yield initialize, initialize.transaction
 
 
 def _split(
@@ -235,8 +256,8 @@ def _unknown_session(facts: CaptureFacts, session: str, refused: list[Transactio
     again = len(refused) - 1
     more = f", but used it {'once' if again == 1 else f'{again} times'} more" if again else ""
     change = ""
-    if given := _sessions_given(facts) - {session}:
-        is_other = session not in _sessions_given(facts)
+    if given := _sessions_given(facts, session) - {session}:
+        is_other = session not in _sessions_given(facts, session)
         change = f"; the server had given out {_shown(min(given))}, which the client changed" if is_other else ""
     what = f"The session {_shown(session)} was answered with 404, and the client did not initialize again{more}{change}."
     left_ns = facts.capture.last_ns + facts.capture.shift_ns - refused[0].at_ns
@@ -260,9 +281,9 @@ def _sessions_in(initialize: Exchange) -> int:
     return 0 if response is None else sum(name.lower() == SESSION for name, _ in response.head.fields)
 
 
-def _sessions_given(facts: CaptureFacts) -> set[str]:
-    """Return the sessions that the responses to initialize gave out; equal ones have equal pseudonyms."""
-    responses = [row.transaction.response for row in facts.initializes if row.transaction is not None]
+def _sessions_given(facts: CaptureFacts, session: str) -> set[str]:
+    """Return the sessions that may have been given to the client which uses one; equal ones have equal pseudonyms."""
+    responses = [transaction.response for _, transaction in _initializes_of(facts, session)]
     return {stream.head.get(SESSION) for stream in responses if stream is not None} - {""}
 
 
@@ -333,10 +354,10 @@ def given_out_ns(facts: CaptureFacts) -> int | None:
 class _KnownSessions:
     """The sessions of a capture, by which the client of a request is told apart from others that share the server."""
 
-    __slots__ = ("_begun", "_firsts", "_lasts", "_owners")
+    __slots__ = ("_begun", "_firsts", "_lasts", "_traits")
 
     def __init__(self, facts: CaptureFacts) -> None:
-        self._owners = facts.capture.client_processes
+        self._traits = clients(facts).traits
         self._firsts: dict[str, Transaction] = {}
         self._lasts: dict[str, int] = {}
         self._begun: dict[int, int] = {}
@@ -356,13 +377,8 @@ class _KnownSessions:
         at_ns, connection = transaction.at_ns, transaction.connection
         if connection in self._begun:
             return self._begun[connection] < at_ns
-        owner = self._owners.get(connection)
-        of_client = [
-            first
-            for first in self._firsts.values()
-            if first.user_agent == transaction.user_agent
-            and (owner is None or self._owners.get(first.connection, owner) == owner)
-        ]
+        own = self._traits(transaction)
+        of_client = [first for first in self._firsts.values() if own.may_be(self._traits(first))]
         used_ns = max((self._lasts[first.scope.session] for first in of_client if first.at_ns < at_ns), default=0)
         return used_ns > 0 and not any(at_ns < first.at_ns < used_ns for first in of_client)
 
