@@ -34,7 +34,8 @@ MAX_SERVERS: Final = 8
 
 _WELL_KNOWN: Final = b"/.well-known/"
 _METADATA: Final = (b"oauth-protected-resource", b"oauth-authorization-server", b"openid-configuration")
-"""Documents of RFC 9728, section 3, RFC 8414, section 3, and OpenID Connect Discovery 1.0, section 4."""
+"""Documents of RFC 9728, section 3, RFC 8414, section 3, and OpenID Connect Discovery 1.0, section 4. They belong at the beginning of
+the path, only the last at its end; some clients look for each of them at both places."""
 
 _AUTHORIZATION_ENDPOINT: Final = "authorization_endpoint"
 _LOGIN_ENDPOINTS: Final = (
@@ -121,8 +122,7 @@ class Rewriting:
 
     def is_metadata(self, target: bytes) -> bool:
         """Return whether OAuth's metadata is at this target."""
-        before, _, name = target.partition(_WELL_KNOWN)
-        return name.startswith(_METADATA[-1:] if before else _METADATA) or target in self.metadata_targets
+        return target.partition(_WELL_KNOWN)[2].startswith(_METADATA) or target in self.metadata_targets
 
     def endpoint(self, uri: str) -> str:
         """Rewrite the URI of an `endpoint` event. A relative one stays; an absolute one at the upstream becomes ours."""

@@ -26,8 +26,8 @@ from .decode import (
     readable,
     unread_coding,
 )
-from .head import EVENT_STREAM, LAST_EVENT_ID, Head, read_head
-from .payloads import DONE, add_note, measure
+from .head import EVENT_STREAM, LAST_EVENT_ID, Head, next_urls, read_head
+from .payloads import DONE, add_note, login_urls, measure
 from .scopes import ScopeState, SentEvent, endpoint, origin, path_and_query
 from .transaction import (
     ANSWER_REFUSED,
@@ -290,6 +290,10 @@ class TransactionAssembler:
             compressed = record.framing != "sse"
             decoder = CompressedEventDecoder(head.get("content-encoding")) if compressed else EventDecoder()
         self._streams[record.stream] = _OpenStream(stream, opened, decoder)
+        if status >= HTTP_REDIRECTS and not record.injected:
+            sent = set(next_urls(head if record.forwarded is None else read_head(record.forwarded)))
+            for url in sent.intersection(next_urls(head)):  # not where mcpspy itself sends a browser for a login
+                self._check_url(opened, record, url)
         return opened.rows
 
     def _begin(self, record: Open, stream: Stream, state: ScopeState, head: Head) -> OpenTransaction:
@@ -324,8 +328,8 @@ class TransactionAssembler:
             if opened.transaction.status >= HTTP_REDIRECTS and sender == SERVER and not opened.transaction.refusal:
                 encoding = open_stream.stream.head.get("content-encoding")
                 opened.transaction.refusal = readable(unit.frame.data, encoding)[:MAX_REFUSAL_BYTES]
-            if open_stream.is_metadata:
-                self._check_resource(opened, unit)
+            if open_stream.is_metadata or (sender == SERVER and _may_answer_registration(opened, unit)):
+                self._check_document(opened, unit, open_stream.stream.head)
             is_ours = open_stream.stream.injected and unit.frame.data and sender == SERVER  # no replay client's request
             if is_ours and (self._intercepted is None or not unit.frame.injected):  # an intercept's answer is no refusal
                 self._add_anomaly(opened, unit, "injected", unit.frame.data[:MAX_INJECTED_BYTES])
@@ -437,25 +441,34 @@ class TransactionAssembler:
             self._add_anomaly(opened, unit, "foreign-endpoint", announced.uri.encode("utf-8", "replace"))
         if host := _host_after_user(announced.uri):
             self._add_anomaly(opened, unit, "endpoint-user", host.encode("utf-8", "replace"))
+        else:
+            self._check_url(opened, unit.frame, uris[-1])
         if self._correlator.announce(opened, uris):
             self._add_anomaly(opened, unit, "shared-endpoint", announced.uri.encode("utf-8", "replace"))
 
-    def _check_resource(self, opened: OpenTransaction, unit: Unit) -> None:
-        """Check the resource and the issuer that metadata names: clients accept only the one that they asked."""
-        transaction, server = opened.transaction, origin(self._scopes.url)
-        request, response = transaction.request, transaction.response
-        encoding = "" if response is None else response.head.get("content-encoding")
-        document = members(readable(unit.frame.data, encoding))
-        resource = string(document.get("resource", b"")) or ""
-        if resource and origin(resource) != server:
+    def _check_document(self, opened: OpenTransaction, unit: Unit, head: Head) -> None:
+        """Check the names in a document of a login: clients accept only the resource and the issuer that they asked."""
+        encoding = head.get("content-encoding")
+        document = readable(unit.frame.data, encoding)
+        resource = string(members(document).get("resource", b"")) or ""
+        if resource and origin(resource) != origin(self._scopes.url):
             self._add_anomaly(opened, unit, "foreign-resource", resource.encode("utf-8", "replace"))
-        if request is None or unit.frame.forwarded is not None or not (request.opened.forwarded or encoding):
+        if opened.transaction.status >= HTTP_REDIRECTS:
             return
-        if origin(f"http://{request.head.get('host')}") == server:
-            return  # the client knows the server by its own name
-        for name in (resource, string(document.get("issuer", b"")) or ""):
-            if name and origin(name) == server:
-                self._add_anomaly(opened, unit, "unrewritten-address", name.encode("utf-8", "replace"))
+        if "json" in head.media_type and (unread_coding(head) or not document) and not members(document):
+            self._add_anomaly(opened, unit, "unread-metadata", encoding.encode("utf-8", "replace"))
+        for url in login_urls(unit.frame.forwarded or document):
+            self._check_url(opened, unit.frame, url, is_coded=bool(encoding))
+
+    def _check_url(self, opened: OpenTransaction, record: Frame | Open, url: str, *, is_coded: bool = False) -> None:
+        """Note a URL that leads a client past the tap, which was told another address of the server."""
+        request, server = opened.transaction.request, origin(self._scopes.url)
+        if request is None or not (request.opened.forwarded or is_coded) or origin(url) != server:
+            return
+        if origin(f"http://{request.head.get('host')}") != server:  # else the client knows the server by its own name
+            at_ns = record.at_ns + self._capture_info.shift_ns
+            anomaly = Anomaly(record.number, at_ns, "unrewritten-address", url.encode("utf-8", "replace"))
+            opened.transaction.anomalies = appended(opened.transaction.anomalies, anomaly)
 
     def _add_anomaly(self, opened: OpenTransaction, unit: Unit, name: str, data: bytes) -> None:
         frame, transaction = unit.frame, opened.transaction
@@ -486,6 +499,12 @@ def _resumes_unknown_event(opened: OpenTransaction) -> bool:
     """Return whether no event of its session has the id that it resumes. An id that is not ASCII has no spelling in a head."""
     state, id = opened.state, opened.resumes
     return state.scope.kind is ScopeKind.SESSION and id.isascii() and hash(id) not in state.event_ids
+
+
+def _may_answer_registration(opened: OpenTransaction, unit: Unit) -> bool:
+    transaction, request = opened.transaction, opened.transaction.request
+    is_json = request is not None and "json" in request.head.media_type
+    return is_json and transaction.method == "POST" and not (transaction.request_messages or unit.event)
 
 
 def _about(stream: Stream, unit: Unit) -> bytes:

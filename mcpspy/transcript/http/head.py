@@ -5,10 +5,13 @@ head is forwarded. Source: RFC 9112, sections 2 to 5.
 """
 
 from base64 import b64decode
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
 import msgspec
+
+from ...lazy_pattern import lazy_pattern
 
 SESSION: Final = "mcp-session-id"
 LAST_EVENT_ID: Final = "last-event-id"
@@ -54,6 +57,19 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     def media_type(self) -> str:
         """The content type without parameters, in lower case."""
         return self.get("content-type").partition(";")[0].strip().lower()
+
+
+_resource_metadata = lazy_pattern(r"(?i)(?<![\w.-])resource_metadata\s*+=[\s\"'<]*+([^\s\"'<>,]++)|\"(?:[^\"\\]|\\.)*+\"")
+"""The parameter of a challenge (RFC 9728, section 5.1), in or without quotes, as lenient clients read it; or another quoted text."""
+
+
+def next_urls(head: Head) -> Iterator[str]:
+    """Yield the URLs to which a response sends its client: those of a redirect and of its challenges."""
+    for name, value in head.fields:
+        if name.lower() == "location":
+            yield value
+        elif name.lower() == "www-authenticate":
+            yield from filter(None, _resource_metadata.findall(value))
 
 
 def decoded_value(value: str) -> str:

@@ -182,6 +182,8 @@ DOCUMENTS = [
     (AS_METADATA + b"/tenant", *ISSUER_DOCUMENTS[0]),
     (b"/.well-known/openid-configuration", *ISSUER_DOCUMENTS[0]),
     (b"/tenant/.well-known/openid-configuration", *ISSUER_DOCUMENTS[0]),
+    (b"/tenant" + AS_METADATA, *ISSUER_DOCUMENTS[0]),
+    (b"/mcp" + METADATA, *RESOURCES[0]),
     (METADATA + b"?x=1", *RESOURCES[0]),
     (b"/mcp", RESOURCES[0][0], RESOURCES[0][0]),
     (b"/other", ISSUER_DOCUMENTS[0][0], ISSUER_DOCUMENTS[0][0]),

@@ -62,7 +62,8 @@ def test_an_endpoint_of_another_origin_is_found(uri: str) -> None:
 @pytest.mark.parametrize("uri", ["/messages?s=1", "messages", "http://127.0.0.1:3001/messages", "?s=1"])
 def test_an_endpoint_of_the_same_origin_is_well(uri: str) -> None:
     traffic = Traffic()
-    traffic.get("/sse").stream().event(uri, kind="endpoint").close("client", "broken")
+    sent = f"event: endpoint\ndata: {uri.replace('3001', '7777')}\n\n".encode()
+    traffic.get("/sse").stream().event(uri, kind="endpoint", forwarded=sent).close("client", "broken")
     assert traffic.rules == []
 
 

@@ -140,11 +140,14 @@ UNREWRITTEN_ADDRESS: Final = transport_rule(
     title="Server address not rewritten",
     severity=Severity.ERROR,
     what=(
-        "Metadata for a login names the server, and reached the client unchanged: it was compressed, although mcpspy asked for it "
-        "uncompressed, or larger than 1 MiB."
+        "Metadata for a login, a challenge, a redirect or an endpoint event names the server, and reached the client unchanged: "
+        "it was compressed, although mcpspy asked for it uncompressed, larger than 1 MiB, or in a form that mcpspy does not rewrite."
     ),
-    why="The client knows the server by mcpspy's address: it refuses the metadata, and the login ends there.",
-    blame="mcpspy: it could not write its own address into the document.",
+    why=(
+        "The client knows the server by mcpspy's address: it refuses the metadata, and the login ends there. "
+        "Or it goes on at the server itself, and mcpspy records nothing of that."
+    ),
+    blame="mcpspy: it could not write its own address in place of the server's.",
     example=(
         "→ GET /.well-known/oauth-protected-resource/mcp\n← 200 OK\n  Content-Type: application/json\n  Content-Encoding: gzip\n"
         "  \\x1f\\x8b\\x08\\x00\\x00\\x00\\x00\\x00\\x02\\x03\\xab\\x56\\x2a\\x4a\\x2d\\xce\\x2f\\x2d\\x4a\\x4e\\x55\\xb2"
@@ -223,7 +226,11 @@ _ANOMALIES: Final = {
     "endpoint-user": (ENDPOINT_USER, "The stream of {target} announces an endpoint with a user before {data}."),
     "endpoint-dialect": (ENDPOINT_DIALECT, "The stream of {target} announces its endpoint as JSON: {data}"),
     "foreign-resource": (FOREIGN_RESOURCE, "The server's metadata names a resource at another origin: {data}"),
-    "unrewritten-address": (UNREWRITTEN_ADDRESS, "The metadata at {target} names the server to a client of mcpspy: {data}"),
+    "unrewritten-address": (UNREWRITTEN_ADDRESS, "The response of {target} leads the client past mcpspy, to {data}"),
+    "unread-metadata": (
+        UNREWRITTEN_ADDRESS,
+        "The metadata at {target} may name the server: mcpspy cannot read its coding {data}.",
+    ),
     "no-endpoint": (MISSING_ENDPOINT, "The stream of {target} announces no endpoint, and answers what is POSTed to {data}."),
     "shared-endpoint": (AMBIGUOUS_STREAM, "Two open streams announced the same endpoint: {data}"),
     "ambiguous-resume": (AMBIGUOUS_STREAM, "A stream was resumed after the event {data}, the last one of several streams."),
