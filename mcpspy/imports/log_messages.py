@@ -37,6 +37,8 @@ _CUT: Final = re.compile(
     r'\{\s*"(?:id"\s*:\s*(?:\d{1,20}|"[^"]{0,80}")\s*,\s*")?'
     r'(?:jsonrpc"\s*:\s*"2\.0"|method"\s*:\s*"[a-z]+/?[A-Za-z/]*"\s*,|(?:result|error)"\s*:)'
 )
+_BETWEEN: Final = re.compile(r"(?:[\s,;]|\\[nrt])*")
+"""Letters between messages that were pasted into one line, among them line ends that are spelled."""
 _decoder: Final = json.JSONDecoder()
 
 _NEAR_LETTERS: Final = 60
@@ -68,14 +70,19 @@ def messages_in(line: str, depth: int = MAX_DEPTH) -> list[LineMessage]:
             made = [LineMessage(line[begin:], None, before)] if cut is not None and not is_cut else []
         skipped = max(end, begin + 1)
         made = [message for message in made if message.text == line[begin:end] or not is_cut or message.value is None]
-        if found and made and made[0].value == found[-1].value and _CLOCK.search(before) is None:
-            made = made[1:]  # the same once more, in another form
+        if found and made and made[0].value == found[-1].value and not _is_pasted(before, found[-1].before):
+            made, last = made[1:], end  # the same once more, in another form
         if made:
             found += made
             last = end
         if failures > MAX_PLACES:
             break
     return found or _python_message(line)
+
+
+def _is_pasted(before: str, first_before: str) -> bool:
+    """Return whether the words before a message, and those before an equal one, show that it was on a line of its own."""
+    return _CLOCK.search(before) is not None or _BETWEEN.fullmatch(before) is not None or before.strip() == first_before.strip()
 
 
 def _made(line: str, opening: re.Match[str], before: str, depth: int) -> tuple[list[LineMessage], int]:

@@ -85,7 +85,7 @@ class _LogRun:
 class _ServerLog:
     """The lines about one server, in order, and its sessions, the newest last."""
 
-    __slots__ = ("are_mixed", "closed_ns", "closing", "held", "is_dumping", "label", "last", "lost", "runs")
+    __slots__ = ("are_mixed", "closed_ns", "closing", "held", "is_dumping", "label", "last", "lost", "runs", "was_repeated")
 
     def __init__(self, label: str, *, trusts_words: bool) -> None:
         self.label = label
@@ -97,6 +97,7 @@ class _ServerLog:
         self.held: list[HeldLine] = []
         self.last: tuple[Any, int] = (None, 0)
         self.lost: list[int] = []
+        self.was_repeated = False
         self.is_dumping = False
         """True within an object that Claude Desktop prints over several lines."""
 
@@ -120,7 +121,9 @@ class _ServerLog:
 class LogImporter:
     """Records from the bytes of a log, cut anywhere. `feed` and `close` return them, each after the number of its session."""
 
-    __slots__ = ("_clock", "_is_desktop", "_last_ns", "_line", "_lines", "_logs", "_prompts", "_sessions", "_source")
+    __slots__ = (
+        "_clock", "_is_desktop", "_is_often", "_last_ns", "_line", "_lines", "_logs", "_prompts", "_repeats", "_sessions", "_source",
+    )  # fmt: skip
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -129,7 +132,9 @@ class LogImporter:
         self._is_desktop = False
         self._last_ns: int | None = None
         self._line = 0
-        self._prompts = 0
+        self._prompts = self._repeats = 0
+        self._is_often = False
+        """True if a message came more often than two loggers would write it."""
         self._logs: dict[str, _ServerLog] = {}
         self._sessions = 0
 
@@ -146,7 +151,8 @@ class LogImporter:
     def passed_over(self) -> list[str]:
         """Say what the file has that is not read. Gaps in the captures name the messages that nothing told the sender of."""
         prompts = [f"not read: {self._prompts} × a model call; record them with mcpspy proxy --model"] if self._prompts else []
-        return [*self._lines.left_out(), *prompts]
+        again = [f"not read: {self._repeats:,} × a message that is the same as the one before it"] if self._is_often else []
+        return [*self._lines.left_out(), *prompts, *again]
 
     def _text(self, data: bytes) -> list[SessionRecord]:
         self._line += 1
@@ -185,7 +191,11 @@ class LogImporter:
         """Return whether two loggers wrote one message: a request or an answer that comes twice in a row."""
         (value, at_ns), log.last = log.last, (message.value, self._last_ns or 0)
         has_id = isinstance(value, dict) and value.get("id") is not None
-        return has_id and not self._is_desktop and value == message.value and log.last[1] - at_ns <= _REPEATED_NS
+        is_repeated = has_id and not self._is_desktop and value == message.value and log.last[1] - at_ns <= _REPEATED_NS
+        self._repeats += is_repeated
+        self._is_often = self._is_often or (is_repeated and log.was_repeated)
+        log.was_repeated = is_repeated
+        return is_repeated
 
     def _message(self, log: _ServerLog, line: HeldLine) -> list[SessionRecord]:
         message = line.message

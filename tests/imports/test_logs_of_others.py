@@ -513,6 +513,41 @@ def test_the_times_of_a_pasted_line_are_those_before_its_messages() -> None:
     assert [record.at_ns // 1_000_000_000 for record in records if isinstance(record, Frame)] == list(range(7))
 
 
+@pytest.mark.parametrize("between", ["", " ", ", ", ";", "\\n", "\\r\\n", "\t"])
+@pytest.mark.parametrize("word", ["", "recv "])
+def test_equal_notifications_of_a_pasted_line_are_each_read(word: str, between: str) -> None:
+    (records,) = read(f"recv {INIT}\n{between.join([f'{word}{READY}'] * 5)}\n")
+    assert len(seen(records)) == 6
+
+
+@pytest.mark.parametrize("between", [" raw=", " and its copy ", " -> wrote "])
+def test_a_notification_that_a_line_has_in_two_forms_is_read_once(between: str) -> None:
+    (records,) = read(f"recv {INIT}\nrecv {READY}{between}{READY}\n")
+    assert len(seen(records)) == 2
+
+
+@pytest.mark.parametrize("between", ["", " ", "\n", " recv "])
+@pytest.mark.parametrize("times", [3, 5, 2000])
+def test_equal_requests_that_are_left_out_are_counted(between: str, times: int) -> None:
+    (records,) = read(f"recv {INIT}\nrecv {between.join([LIST] * times)}\n")
+    assert len(seen(records)) == 2
+    assert [text for text in notes(records) if "not read" in text] == [
+        f"not read: {times - 1:,} × a message that is the same as the one before it"
+    ]
+
+
+@pytest.mark.parametrize("between", ["", " ", "\n", "\nrecv ", " and its copy "])
+def test_a_request_that_two_loggers_wrote_is_read_once_and_nothing_is_said(between: str) -> None:
+    (records,) = read(f"recv {INIT}\nrecv {LIST}{between}{LIST}\n")
+    assert len(seen(records)) == 2
+    assert not [text for text in notes(records) if "not read" in text]
+
+
+def test_equal_requests_of_different_ids_are_each_read_in_a_time_that_grows_with_the_line() -> None:
+    (records,) = read("".join(LIST.replace("1,", f"{number},") for number in range(1, 20_001)))
+    assert len(seen(records)) == 20_000
+
+
 @pytest.mark.parametrize("message", [SAID, CALL])
 def test_what_a_message_quotes_is_no_message(message: str) -> None:
     inner = json.loads(message)
