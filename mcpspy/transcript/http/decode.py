@@ -4,6 +4,7 @@ The stages are those of stdio's `decode`: parts are joined, payloads are cut, fl
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from ...records import Frame
@@ -242,6 +243,7 @@ def is_encoded(frame: Frame, encoding: str) -> bool:
     return sign is None or not frame.data or frame.data.startswith(sign)
 
 
+@lru_cache(maxsize=256)
 def unread_coding(head: Head) -> str:
     """Name a coding of a body that nobody here can undo; empty if there is none. Its body may be as it would be without it."""
     for name, known in (("transfer", _TRANSFER_CODINGS), ("content", _CONTENT_CODINGS)):

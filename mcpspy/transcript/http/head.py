@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-import msgspec
-
 from ...lazy_pattern import lazy_pattern
 
 SESSION: Final = "mcp-session-id"
@@ -18,45 +16,32 @@ LAST_EVENT_ID: Final = "last-event-id"
 EVENT_STREAM: Final = "text/event-stream"
 
 
-class Head(msgspec.Struct, frozen=True, gc=False):
-    """A head: the first line, and the fields as name and value, in their order and spelling."""
+class Head:
+    """A head: the first line, and the fields as name and value, in their order and spelling. What readers ask of each is at hand."""
 
-    first: str
-    fields: tuple[tuple[str, str], ...] = ()
+    __slots__ = ("_values", "fields", "first", "media_type", "method", "status", "target")
+
+    def __init__(self, first: str, fields: tuple[tuple[str, str], ...] = ()) -> None:
+        self.first = first
+        self.fields = fields
+        self._values = {name.lower(): value for name, value in reversed(fields)}
+        self.method, _, rest = first.partition(" ")
+        """The method of a request."""
+        self.target = rest.rpartition(" HTTP/")[0] or rest
+        """The target of a request: path and query."""
+        self.status = int(rest[:3]) if rest[:3].isascii() and rest[:3].isdecimal() else 0
+        """The status of a response; 0 if it cannot be read."""
+        self.media_type = self.get("content-type").partition(";")[0].strip().lower()
+        """The content type without parameters, in lower case."""
 
     def get(self, name: str) -> str:
         """Return the value of the first field with this name, in lower case; empty if there is none."""
-        length = len(name)
-        for field, value in self.fields:
-            if len(field) == length and field.lower() == name:
-                return value
-        return ""
-
-    @property
-    def method(self) -> str:
-        """The method of a request."""
-        return self.first.partition(" ")[0]
-
-    @property
-    def target(self) -> str:
-        """The target of a request: path and query."""
-        return self.first.partition(" ")[2].rpartition(" HTTP/")[0] or self.first.partition(" ")[2]
-
-    @property
-    def status(self) -> int:
-        """The status of a response; 0 if it cannot be read."""
-        digits = self.first.partition(" ")[2][:3]
-        return int(digits) if digits.isascii() and digits.isdecimal() else 0
+        return self._values.get(name, "")
 
     @property
     def reason(self) -> str:
         """The reason phrase of a response; often empty."""
         return self.first.partition(" ")[2][4:].strip()
-
-    @property
-    def media_type(self) -> str:
-        """The content type without parameters, in lower case."""
-        return self.get("content-type").partition(";")[0].strip().lower()
 
 
 _resource_metadata = lazy_pattern(r"(?i)(?<![\w.-])resource_metadata\s*+=[\s\"'<]*+([^\s\"'<>,]++)|\"(?:[^\"\\]|\\.)*+\"")
