@@ -251,7 +251,10 @@ class _CaptureReader:
                 return self._http.open(record)
             self._decoder.open(record)
             return ()
-        if info.transactions and (rows := self._in_transaction(record)) is not None:
+        http = self._http
+        if http is not None and isinstance(record, Close) and (rows := http.close(record)) is not None:
+            return rows
+        if http is not None and isinstance(record, Note) and (rows := http.note(record)) is not None:
             return rows
         if isinstance(record, Note) and record.topic == CLIENT_PROCESSES:
             info.client_processes.update(connection_processes(record))
@@ -265,6 +268,10 @@ class _CaptureReader:
 
     def feed_lines(self, batch: Sequence[Record | FrameLine], feed: Callable[[Record], object]) -> None:
         """Take in usual messages of stdio at once, and have everything else fed as a record."""
+        if self._http is not None:  # hardly any frame follows another
+            for item in batch:
+                self.feed(item.record() if type(item) is FrameLine else item)
+            return
         if set(map(type, batch)) == {FrameLine}:
             self._feed_frames(cast("Sequence[FrameLine]", batch), feed)
             return
@@ -317,17 +324,6 @@ class _CaptureReader:
         return TransactionAssembler(
             self.info, self._rows, self._next_row, self._on_client_name, self._calls, keeps_frames=self._keep_frames
         )
-
-    def _in_transaction(self, record: Record) -> Sequence[Row] | None:
-        """Return the rows that a record of a transaction changes; None for other records."""
-        http = self._http
-        match record:
-            case Close() if http is not None:
-                return http.close(record)
-            case Note() if http is not None:
-                return http.note(record)
-            case _:
-                return None
 
     def _consequences(self, record: Record) -> Sequence[Row]:
         """Take in an event of the channel; return the rows that it changes."""

@@ -121,7 +121,8 @@ class TransactionAssembler:
         info.streams[record.stream] = record
         stream = Stream(record, record.at_ns + info.shift_ns)
         head = read_head(record.head)
-        rows = self._superseded(record)
+        is_again = record.stream in self._streams or (record.sender == CLIENT and record.transaction in self._transactions)
+        rows = self._superseded(record) if is_again else []
         if record.sender == CLIENT:
             self._request(record, stream, head)
             return rows
@@ -174,7 +175,8 @@ class TransactionAssembler:
         stream, opened = open_stream.stream, open_stream.opened
         stream.close = record
         stream.closed_ns = record.at_ns + self._capture_info.shift_ns
-        rows = [] if open_stream.decoder is None else self._units(open_stream, open_stream.decoder.close())
+        left = () if open_stream.decoder is None else open_stream.decoder.close()
+        rows = self._units(open_stream, left) if left else []
         if open_stream.broken is not None and record.how != "eof" and open_stream.broken.message.raw:
             open_stream.broken.message.reason = "cut short"
             rows.append(open_stream.broken)
@@ -285,10 +287,13 @@ class TransactionAssembler:
             self._mark_unread(opened, record.number, stream.at_ns, f"it switched to {head.get('upgrade')}")
         is_stream = record.framing == "sse" or head.media_type == EVENT_STREAM
         self._correlator.begin_response(opened, head, is_stream=is_stream)
-        decoder: StreamDecoder = BodyDecoder(head, answers=transaction.request_messages > 0)
-        if is_stream:
-            compressed = record.framing != "sse"
-            decoder = CompressedEventDecoder(head.get("content-encoding")) if compressed else EventDecoder()
+        decoder: StreamDecoder
+        if not is_stream:
+            decoder = BodyDecoder(head, answers=transaction.request_messages > 0)
+        elif record.framing == "sse":
+            decoder = EventDecoder()
+        else:
+            decoder = CompressedEventDecoder(head.get("content-encoding"))
         self._streams[record.stream] = _OpenStream(stream, opened, decoder)
         if status >= HTTP_REDIRECTS and not record.injected:
             sent = set(next_urls(head if record.forwarded is None else read_head(record.forwarded)))
@@ -316,7 +321,7 @@ class TransactionAssembler:
 
     # The content of streams
 
-    def _units(self, open_stream: _OpenStream, units: list[Unit], flaws: Sequence[str] = ()) -> list[Row]:
+    def _units(self, open_stream: _OpenStream, units: Sequence[Unit], flaws: Sequence[str] = ()) -> list[Row]:
         """Take in what is in a stream; `flaws` mark its messages."""
         rows: list[Row] = []
         sender, opened = open_stream.stream.opened.sender, open_stream.opened

@@ -44,33 +44,31 @@ class BodyDecoder:
     __slots__ = ("_answers", "_encoding", "_held", "_is_coded", "_is_json", "damaged")
 
     def __init__(self, head: Head, *, answers: bool) -> None:
-        media_type = head.media_type
-        self._is_json = media_type == "application/json" or media_type.endswith("+json")
+        self._is_json, self._encoding, self._is_coded = _body_of(head)
         self._answers = answers
-        self._encoding = head.get("content-encoding")
-        self._is_coded = bool(unread_coding(head))
         self._held: list[Frame] = []
         self.damaged = False
 
-    def feed(self, frame: Frame) -> list[Unit]:
+    def feed(self, frame: Frame) -> Sequence[Unit]:
         """Return the unit that `frame` completed."""
-        self._held.append(frame)
-        if frame.part:
-            return []
-        whole, self._held = join_parts(self._held), []
-        wrong = not self.damaged and not is_encoded(whole, self._encoding)
-        unit = Unit(whole, self._pieces(whole), damaged=self.damaged, anomaly="not-encoded" if wrong else "")
+        if frame.part or self._held:
+            self._held.append(frame)
+            if frame.part:
+                return ()
+            frame, self._held = join_parts(self._held), []
+        wrong = bool(self._encoding) and not self.damaged and not is_encoded(frame, self._encoding)
+        unit = Unit(frame, self._pieces(frame), damaged=self.damaged, anomaly="not-encoded" if wrong else "")
         self.damaged = False
-        return [unit]
+        return (unit,)
 
     def forget(self) -> None:
         """Forget the parts of a frame whose last part is not fed."""
         self._held = []
 
-    def close(self) -> list[Unit]:
+    def close(self) -> Sequence[Unit]:
         """Return the body that was cut short."""
         if not self._held:
-            return []
+            return ()
         whole, self._held = join_parts(self._held), []
         pieces = [malformed(whole.data, "cut short")] if self._is_json and self._answers else []
         return [Unit(whole, pieces)]
@@ -85,6 +83,14 @@ class BodyDecoder:
         return body_pieces(data, is_json=self._is_json and not self._is_coded, answers=self._answers)
 
 
+@lru_cache(maxsize=256)
+def _body_of(head: Head) -> tuple[bool, str, bool]:
+    """Return whether a body is JSON, its content encoding, and whether it has a coding that nobody here can undo."""
+    media_type = head.media_type
+    is_json = media_type == "application/json" or media_type.endswith("+json")
+    return is_json, head.get("content-encoding"), bool(unread_coding(head))
+
+
 class EventDecoder:
     """The units of a stream of events."""
 
@@ -95,12 +101,12 @@ class EventDecoder:
         self._is_first = True
         self.damaged = False
 
-    def feed(self, frame: Frame) -> list[Unit]:
+    def feed(self, frame: Frame) -> Sequence[Unit]:
         """Return the unit that `frame` completed."""
         if frame.part or self._held:
             self._held.append(frame)
             if frame.part:
-                return []
+                return ()
             frame, self._held = join_parts(self._held), []
         damaged, self.damaged = self.damaged, False
         if not frame.data and frame.length:
@@ -108,16 +114,16 @@ class EventDecoder:
         event = parse(frame.data, is_first=self._is_first)
         self._is_first = False
         anomaly = "json-for-events" if event.data is None and frame.data.lstrip()[:1] == b"{" else ""
-        return [Unit(frame, event_pieces(event), event, damaged, anomaly)]
+        return (Unit(frame, event_pieces(event), event, damaged, anomaly),)
 
     def forget(self) -> None:
         """Forget the parts of a frame whose last part is not fed."""
         self._held = []
 
-    def close(self) -> list[Unit]:
+    def close(self) -> Sequence[Unit]:
         """Return the event that was cut short: no reader dispatches it (WHATWG HTML, section 9.2.6)."""
         if not self._held:
-            return []
+            return ()
         frame, self._held = join_parts(self._held), []
         return [Unit(frame, [malformed(frame.data, "cut short")])]
 
@@ -149,7 +155,7 @@ class CompressedEventDecoder:
 
     def close(self) -> list[Unit]:
         """Return the event that was cut short, and what could not be read."""
-        units = [unit for event in self._events.close() for unit in self._decoder.feed(event)] + self._decoder.close()
+        units = [unit for event in self._events.close() for unit in self._decoder.feed(event)] + [*self._decoder.close()]
         if self._events.unread:
             unread = join_parts(self._events.unread)
             units.append(Unit(unread, [malformed(unread.data, self._events.why)], damaged=self._decoder.damaged))
