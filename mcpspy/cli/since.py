@@ -185,15 +185,13 @@ def recent_rows(transcript: Transcript, paths: Sequence[str], since: Since) -> R
 
 def transcript_since(transcript: Transcript, paths: Sequence[str], since: Since) -> Transcript:
     """Make a transcript of the rows that were active since then, with the findings about them."""
-    from ..transcript.findings.run import findings, seek_credentials, share_limits
+    from ..transcript.findings.run import findings
     from ..transcript.model import Transcript as ShorterTranscript
     from .credential_search import CredentialSearch
 
     recent = recent_rows(transcript, paths, since)
-    shorter = ShorterTranscript(transcript.captures, recent.rows, findings(transcript, recent.is_about))
-    seek_credentials(shorter, CredentialSearch())
-    share_limits(transcript, shorter)
-    return shorter
+    found = findings(transcript, recent.is_about)
+    return ShorterTranscript(transcript.captures, recent.rows, found, {}, CredentialSearch(), transcript.limits)
 
 
 def _local(wall_ns: int) -> datetime:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from .clients import KnownClients
-from .findings.run import share_limits
-from .model import CREDENTIALS, CaptureInfo, Numbered, Row, Transcript
+from .model import CaptureInfo, Numbered, Row, Transcript
 
 if TYPE_CHECKING:
     from .clients import ClientKey
@@ -46,10 +45,8 @@ class ClientRows:
     def transcript(self) -> Transcript:
         """A transcript of these rows, whose captures have the transactions of this client only. It has no findings."""
         captures = [self._of_client(info) for info in self._transcript.captures]
-        own = Transcript(captures, self.rows, [], self._transcript.hops)
-        own.__dict__[CREDENTIALS] = self._transcript.__dict__.get(CREDENTIALS)
-        share_limits(self._transcript, own)
-        return own
+        whole = self._transcript
+        return Transcript(captures, self.rows, [], whole.hops, whole.credentials, whole.limits)
 
     def has(self, row: Row) -> bool:
         """Return whether a row may be this client's. Where nothing is known of a connection yet, only if no other client is known."""

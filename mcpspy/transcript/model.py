@@ -14,7 +14,7 @@ Every `at_ns` is on the transcript's clock: nanoseconds since the first capture 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -27,7 +27,7 @@ from .outcome import HTTP_ERRORS, HTTP_FAILURES, HTTP_REDIRECTS, NO_ANSWERS, Out
 
 if TYPE_CHECKING:  # dataclasses, which a mock does not wait for
     from .calls.call import Call
-    from .findings.rule import Finding
+    from .findings.rule import Finding, FindsCredentials, Unchecked
 
 __all__ = [
     "HTTP_ERRORS",
@@ -195,11 +195,7 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
     role: Literal["user", "client", "model", "server"]
 
 
-CREDENTIALS: Final = "_credentials"
-"""By this name a transcript has the search for credentials that its caller wants."""
-
-
-class Transcript(msgspec.Struct, eq=False, dict=True):
+class Transcript(msgspec.Struct, eq=False):
     """One or more captures as rows, calls and findings. `rows` are in the order in which they began."""
 
     captures: list[CaptureInfo] = []
@@ -207,6 +203,12 @@ class Transcript(msgspec.Struct, eq=False, dict=True):
     findings: list[Finding] = []
     hops: dict[int, ForwardedCall] = {}
     """The calls that passed a gateway between two of its captures, by the numbers of all their rows."""
+    credentials: FindsCredentials | None = None
+    """The search for credentials in a text; None: none are sought."""
+    limits: dict[Unchecked, None] = {}
+    """Parts of the rows that rules have left out so far."""
+    known: dict[str, tuple[object, list[Any]]] = {}
+    """Facts and lifecycles that were gathered from the rows, each with what changes when the rows do: they are gathered once."""
 
     @property
     def exchanges(self) -> list[Exchange]:

@@ -230,20 +230,16 @@ class Lifecycle:
             self._left_ns = at_ns
 
 
-_KNOWN: Final = "_lifecycles"
-"""The attribute of a transcript for its lifecycles and its number of rows: a page wants them four times, each time 2% of its cost."""
-
-
 def lifecycles(transcript: Transcript) -> list[Lifecycle]:
     """Return the lifecycle of each capture of `transcript`, in its order. Of captures that are over, they are made once."""
-    known: tuple[int, list[Lifecycle]] | None = transcript.__dict__.get(_KNOWN)
-    if known is not None and known[0] == len(transcript.rows):
-        return known[1]
+    rows, known = transcript.known.get("lifecycles", (None, []))
+    if rows == len(transcript.rows):
+        return known
     lifecycles = [Lifecycle(info) for info in transcript.captures]
     for row in transcript.rows:
         lifecycles[row.capture].feed(row)
     if all(info.closed for info in transcript.captures):
-        transcript.__dict__[_KNOWN] = len(transcript.rows), lifecycles
+        transcript.known["lifecycles"] = len(transcript.rows), lifecycles
     return lifecycles
 
 

@@ -44,7 +44,6 @@ from .mcp.methods import LISTEN
 from .mcp.negotiation import ProbeDetector
 from .message import REQUEST
 from .model import (
-    CREDENTIALS,
     CaptureInfo,
     ChannelEvent,
     Exchange,
@@ -58,7 +57,7 @@ from .usual import UsualPairing
 
 if TYPE_CHECKING:
     from .calls.join import CallJoiner
-    from .findings.facts import FindsCredentials
+    from .findings.rule import FindsCredentials
     from .http.assemble import TransactionAssembler
     from .llm.model_traffic import ModelTrafficAssembler
 
@@ -121,8 +120,7 @@ class Transcriber:
         with_findings: bool = True,
         credentials: FindsCredentials | None = None,
     ) -> None:
-        self.transcript = Transcript()
-        self.transcript.__dict__[CREDENTIALS] = credentials
+        self.transcript = Transcript(credentials=credentials)
         self._with_findings = with_findings
         self._keep_frames = keep_frames
         self._keep_noise = keep_noise
@@ -270,7 +268,7 @@ class _CaptureReader:
         """Take in usual messages of stdio at once, and have everything else fed as a record."""
         if self._http is not None:  # hardly any frame follows another
             for item in batch:
-                self.feed(item.record() if type(item) is FrameLine else item)
+                self.feed(item.record() if isinstance(item, FrameLine) else item)
             return
         if set(map(type, batch)) == {FrameLine}:
             self._feed_frames(cast("Sequence[FrameLine]", batch), feed)
@@ -309,8 +307,7 @@ class _CaptureReader:
         of_http = self._http.end() if self._http is not None else ()
         over = (*rows, *of_http, *self._over(self._correlator.close()))
         if self._holes:
-            known = self._rows if type(self._rows) is list else over
-            over += tuple(mark_unread(known, self.info, self._holes, self._damaged_ns))
+            over += tuple(mark_unread(self._rows, self.info, self._holes, self._damaged_ns))
         return over
 
     def _assembler(self) -> TransactionAssembler | ModelTrafficAssembler:

@@ -176,7 +176,7 @@ def test_a_capture_of_damage_only_is_a_capture_of_the_transcript() -> None:
 
 
 def test_no_records_make_an_empty_transcript() -> None:
-    assert spelled(transcribe()) == spelled(transcribe([])) == ("Transcript", [], [], [], {})
+    assert spelled(transcribe()) == spelled(transcribe([])) == ("Transcript", [], [], [], {}, None, {})
 
 
 # --- Lanes ---

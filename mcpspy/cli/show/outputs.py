@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ...transcript.calls.call import Call
 from ...transcript.findings.finders import is_large
-from ...transcript.findings.run import findings, seek_credentials, share_limits
+from ...transcript.findings.run import findings
 from ...transcript.hops import forwarded_calls, recent_forwarded_calls
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, Log, ModelCall, Outcome, Row, Transcript
@@ -307,7 +307,4 @@ def _shown_transcript(followed: FollowedRecording, since: Since | None) -> Trans
         return transcript
     recent = recent_rows(transcript, [tail.path for tail in followed.growing.tails], since)
     found = findings(transcript, recent.is_about) if has_findings else []
-    shorter = Transcript(transcript.captures, recent.rows, found, transcript.hops)
-    seek_credentials(shorter, CredentialSearch())
-    share_limits(transcript, shorter)
-    return shorter
+    return Transcript(transcript.captures, recent.rows, found, transcript.hops, CredentialSearch(), transcript.limits)

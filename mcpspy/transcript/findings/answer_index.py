@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ..model import Exchange
 
@@ -16,12 +16,11 @@ NEVER: Final = (1 << 63) - 1
 
 
 class Requests:
-    """Requests in the order of their rows. Where `take` makes them again by their rows, only these and times are held."""
+    """Requests in the order of their rows."""
 
-    __slots__ = ("_exchanges", "_take", "answered_ns", "longest_ns", "rows", "times_ns")
+    __slots__ = ("_exchanges", "answered_ns", "longest_ns", "rows", "times_ns")
 
-    def __init__(self, take: Callable[[int], Exchange] | None = None) -> None:
-        self._take = take
+    def __init__(self) -> None:
         self._exchanges: list[Exchange] = []
         self.rows = array("Q")
         self.times_ns = array("q")
@@ -32,8 +31,7 @@ class Requests:
     def append(self, exchange: Exchange) -> None:
         """Add a request."""
         response = exchange.response
-        if self._take is None:
-            self._exchanges.append(exchange)
+        self._exchanges.append(exchange)
         self.rows.append(exchange.row)
         self.times_ns.append(exchange.at_ns)
         self.answered_ns.append(NEVER if response is None else response.at_ns)
@@ -48,14 +46,14 @@ class Requests:
         if all(times_ns[at] <= times_ns[at + 1] for at in range(len(times_ns) - 1)):
             return
         order = sorted(range(len(times_ns)), key=lambda at: (times_ns[at], self.rows[at]))
-        self._exchanges = [self._exchanges[at] for at in order] if self._exchanges else []
+        self._exchanges = [self._exchanges[at] for at in order]
         self.rows = array("Q", [self.rows[at] for at in order])
         self.answered_ns = array("q", [self.answered_ns[at] for at in order])
         self.times_ns = array("q", [times_ns[at] for at in order])
 
     def exchange(self, at: int) -> Exchange:
         """Return the request at this place."""
-        return self._exchanges[at] if self._take is None else self._take(self.rows[at])
+        return self._exchanges[at]
 
 
 class AnswerIndex:

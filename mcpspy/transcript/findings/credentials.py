@@ -6,11 +6,11 @@ from typing import Final
 
 from ...records import CLIENT, SERVER
 from ..message import Message
-from ..model import CREDENTIALS, Exchange, Kind, Log, Row, Transcript, UnpairedMessage
+from ..model import Exchange, Kind, Log, Row, Transcript, UnpairedMessage
 from ..offers.drift import strings
 from ..watching import watched_rows
-from .facts import Credential, FindsCredentials, TranscriptFacts
-from .rule import Family, Hit, Rule, Severity, hit, hit_in
+from .facts import TranscriptFacts
+from .rule import Credential, Family, FindsCredentials, Hit, Rule, Severity, hit, hit_in
 from .words import call_name
 
 _CALL: Final = '→ tools/call 1 {"name":"config"}\n← result 1 {"content":[{"type":"text","text":"TOKEN='
@@ -49,7 +49,7 @@ class _Shown:
     """The credentials that servers have shown so far."""
 
     def __init__(self, transcript: Transcript) -> None:
-        self._search: FindsCredentials | None = transcript.__dict__.get(CREDENTIALS)
+        self._search = transcript.credentials
         self._hits: list[Hit] = []
         self._held: list[tuple[Message | Log, Row]] = []
         self._held_bytes = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -25,7 +25,7 @@ from .rule import Unchecked
 
 if TYPE_CHECKING:
     from ..offers.baseline import Baseline
-    from .rule import Finding, Rule
+    from .rule import Rule
 
 _MARKERS: Final = b" \t\r\n~^"
 """Lines of these characters alone only point at a place in the line above."""
@@ -60,20 +60,6 @@ HANDSHAKE_METHODS: Final = {INITIALIZE, "ping", DISCOVER}
 
 ScopeKey: TypeAlias = str | int
 """The session of a message over HTTP, or the stream of HTTP+SSE; 0 on stdio, and for a transaction outside them."""
-
-Credential: TypeAlias = tuple[int, int, str, bytes]
-"""A credential in a text: where it begins and ends, its kind, and its value."""
-
-
-class FindsCredentials(Protocol):
-    """A search for credentials in texts, which also masks what it found where findings quote it."""
-
-    def __call__(self, data: bytes, /) -> Iterable[Credential]: ...
-
-    def may_show(self, texts: Sequence[bytes], /) -> bool: ...
-
-    def masked(self, findings: list[Finding], /) -> list[Finding]: ...
-
 
 AnswerKey: TypeAlias = tuple[Side, ScopeKey]
 """The side that asks, and for a server the scope: what one client answers proves nothing about another. 0 for clients."""
@@ -497,12 +483,12 @@ class TranscriptFacts(msgspec.Struct, frozen=True, kw_only=True):
 def capture_facts(transcript: Transcript) -> list[CaptureFacts]:
     """Gather the facts of each capture of `transcript`. Those of captures that are over are gathered once."""
     over = _over(transcript)
-    known: tuple[object, list[CaptureFacts]] | None = transcript.__dict__.get("_capture_facts")
-    if over is not None and known is not None and known[0] == over:
-        return known[1]
+    made_of, known = transcript.known.get("facts", (None, []))
+    if over is not None and made_of == over:
+        return known
     gathered = _gathered(transcript)
     if over is not None:
-        transcript.__dict__["_capture_facts"] = over, gathered
+        transcript.known["facts"] = over, gathered
     return gathered
 
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from ..mcp.revisions import Era, era
-from ..model import CREDENTIALS, HTTP_ERRORS
+from ..model import HTTP_ERRORS
 from .facts import SUBSCRIPTION_FILTERS
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def left_rules(transcript: Transcript) -> tuple[str, ...]:
 
 
 def _is_told(transcript: Transcript) -> bool:
-    return transcript.__dict__.get(CREDENTIALS) is not None
+    return transcript.credentials is not None
 
 
 def is_large(transcript: Transcript) -> bool:

@@ -198,12 +198,11 @@ def _index(facts: CaptureFacts, sender: Side, exchange: Exchange) -> AnswerIndex
     """Return the requests of one side. All indexes of a capture are made at the first question."""
     if not facts.answers:
         by_key: dict[AnswerKey, Requests] = {}
-        take = getattr(facts.rows, "exchange", None)
         for row in facts.exchanges:
             key = _key(row.sender, row)
             requests = by_key.get(key)
             if requests is None:
-                requests = by_key[key] = Requests(take)
+                requests = by_key[key] = Requests()
             requests.append(row)
         facts.answers = {key: AnswerIndex(requests) for key, requests in by_key.items()}
     return facts.answers.get(_key(sender, exchange)) or AnswerIndex(Requests())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypedDict, Unpack
 
 import msgspec
 from msgspec.structs import replace
@@ -219,3 +220,17 @@ def hit_in(rule: Rule, message: Message, row: int, what: str, *, culprit: str = 
 def _blame(rule: Rule, culprit: str) -> str:
     """Give the rule's sentence, with `The server:` or `The client:` where it can only say `The sender:` or the like."""
     return _role.sub(f"The {culprit}:", rule.blame) if culprit in ("client", "server") else rule.blame
+
+
+Credential: TypeAlias = tuple[int, int, str, bytes]
+"""A credential in a text: where it begins and ends, its kind, and its value."""
+
+
+class FindsCredentials(Protocol):
+    """A search for credentials in texts, which also masks what it found where findings quote it."""
+
+    def __call__(self, data: bytes, /) -> Iterable[Credential]: ...
+
+    def may_show(self, texts: Sequence[bytes], /) -> bool: ...
+
+    def masked(self, findings: list[Finding], /) -> list[Finding]: ...

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from ..absent_facts import BEFORE, Proof, imported_facts, unchecked_facts
 from ..hops import hop_name, hop_pairs, stream_pairs
 from ..mcp.methods import DISCOVER
-from ..model import CREDENTIALS
 from .facts import TranscriptFacts, capture_facts
 from .finders import (
     CAPTURE_FINDERS,
@@ -31,11 +30,10 @@ if TYPE_CHECKING:
 
     from ..model import Transcript
     from ..offers.baseline import Baseline
-    from .facts import CaptureFacts, FindsCredentials
+    from .facts import CaptureFacts
     from .rule import Finding, Hit, Unchecked
 
 _ALL_CAPTURES = -1
-_LIMITS: Final = "_limits"
 
 _FOLLOWING: Final = frozenset({
     "ambiguous-stream", "duplicate-response", "event-id-again", "id-in-use", "id-reused", "method-not-in-revision",
@@ -58,12 +56,12 @@ def findings(transcript: Transcript, wanted: Callable[[Finding], bool] | None = 
 
     Equal hits are one finding, which points at the first and counts all. Only what is `wanted` counts; None: all.
     """
-    credentials = _credentials(transcript)
+    credentials = transcript.credentials
     facts = TranscriptFacts(transcript=transcript)
     left = left_modules(transcript)
     hits = _hits(facts, lambda name: name not in left)
     found = _with_hops(transcript, _counted(_settled(transcript, hits), wanted))
-    reached_limits(transcript).update(facts.limits)
+    transcript.limits.update(facts.limits)
     return found if credentials is None else credentials.masked(found)
 
 
@@ -85,45 +83,24 @@ def all_findings(
         is_new = name in left or (name == COMPARING and baselines is not None)
         return is_new and (rules is None or any(rule.name in rules for rule in finder(name).RULES))
 
-    credentials = _credentials(transcript)
+    credentials = transcript.credentials
     facts = TranscriptFacts(transcript=transcript, baselines=baselines, limits={} if limits is None else limits)
     again = {rule.name for rule in finder(COMPARING).RULES} if is_asked(COMPARING) else ()
     found = [finding for finding in transcript.findings if finding.rule not in again]
     both = [*found, *_with_hops(transcript, _counted(_settled(transcript, _hits(facts, is_asked)), wanted))]
     facts.limits.update(
         (limit, None)
-        for limit in reached_limits(transcript)
+        for limit in transcript.limits
         if rules is None or not limit.rules or any(name in rules for name in limit.rules)
     )
     asked = sorted((finding for finding in both if rules is None or finding.rule in rules), key=lambda finding: finding.at_ns)
     return asked if credentials is None else credentials.masked(asked)
 
 
-def seek_credentials(transcript: Transcript, credentials: FindsCredentials | None) -> None:
-    """Let findings of a transcript be sought with this. Without, no credentials are found."""
-    transcript.__dict__[CREDENTIALS] = credentials
-
-
-def _credentials(transcript: Transcript) -> FindsCredentials | None:
-    credentials: FindsCredentials | None = transcript.__dict__.get(CREDENTIALS)
-    return credentials
-
-
-def reached_limits(transcript: Transcript) -> dict[Unchecked, None]:
-    """Return the limits that rules have reached so far."""
-    limits: dict[Unchecked, None] = transcript.__dict__.setdefault(_LIMITS, {})
-    return limits
-
-
-def share_limits(whole: Transcript, part: Transcript) -> None:
-    """Let a transcript of some rows of another have its limits, now and later: its findings are those of the other."""
-    part.__dict__[_LIMITS] = reached_limits(whole)
-
-
 def unchecked(transcript: Transcript) -> list[Unchecked]:
     """Return what the findings of a transcript leave out: rules that were left to `mcpspy check`, limits, what was not recorded."""
     left = left_rules(transcript)
-    others = [*reached_limits(transcript), *unrecorded(transcript)]
+    others = [*transcript.limits, *unrecorded(transcript)]
     if not left:
         return others
     from .rule import Unchecked
@@ -155,7 +132,7 @@ def _hits(facts: TranscriptFacts, is_asked: Callable[[str], bool]) -> Iterator[t
                 for hit in hits if capture.capture.index in decided else signs.doubted(hits):
                     if proof.holds(hit.finding) and not _may_be_missing(hit.finding, capture):
                         yield hit.finding.capture, hit
-        reached_limits(facts.transcript).update(capture.limits)
+        facts.transcript.limits.update(capture.limits)
     of_several = HOP_FINDERS if facts.transcript.hops else ()
     proofs = [Proof(info, facts.transcript.rows) for info in facts.transcript.captures]
     for of_all in filter(is_asked, (*of_several, *TRANSCRIPT_FINDERS)):

@@ -121,8 +121,7 @@ class TransactionAssembler:
         info.streams[record.stream] = record
         stream = Stream(record, record.at_ns + info.shift_ns)
         head = read_head(record.head)
-        is_again = record.stream in self._streams or (record.sender == CLIENT and record.transaction in self._transactions)
-        rows = self._superseded(record) if is_again else []
+        rows = self._superseded(record)
         if record.sender == CLIENT:
             self._request(record, stream, head)
             return rows

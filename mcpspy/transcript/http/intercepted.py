@@ -42,7 +42,7 @@ class InterceptedUnits:
             self._info.intercepted_ns = record.at_ns
         self._pending.append(record)
 
-    def units(self, frame: Frame, decoder: StreamDecoder) -> list[Unit]:
+    def units(self, frame: Frame, decoder: StreamDecoder) -> Sequence[Unit]:
         """Return what a frame completed, as the receiver saw it.
 
         A request that nobody received is kept, for its sender waits for the answer; of others there is only the intercept.

@@ -28,8 +28,6 @@ def body_pieces(data: bytes, *, is_json: bool, answers: bool) -> list[Piece]:
     if not data.strip(WHITESPACE):
         return []
     pieces = cut(data)
-    if not pieces[0].flaws and pieces[0].kind != "malformed":  # as nearly always
-        return pieces
     if any(_is_message(piece, answers=answers) for piece in pieces):
         return pieces
     if pieces[0].reason == "more than one value":  # newline-delimited JSON, perhaps

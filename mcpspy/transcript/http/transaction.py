@@ -5,7 +5,7 @@ No messages are held: a message knows its stream, and a stream its transaction. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, TypeAlias
 
@@ -247,25 +247,3 @@ class Transaction(msgspec.Struct, eq=False, gc=False):
 def is_unread(transaction: Transaction) -> bool:
     """Return whether requests in a transaction may have been answered by what could not be read."""
     return transaction.scope.unread or any(anomaly.name == UNREAD for anomaly in transaction.anomalies)
-
-
-TWO_PIECES_NS: Final = 37_000_000
-"""A body this long after its head may have waited for an acknowledgement: Nagle's algorithm with a delayed one takes 40 ms."""
-LONG_SILENCE_NS: Final = 2_000_000_000
-"""Events after so long a silence may have waited in a buffer on the way."""
-
-
-def is_slow(transaction: Transaction) -> bool:
-    """Return whether the body of a response came some time after its head, or several events after a silence."""
-    response = transaction.response
-    if response is None or response.first_ns is None:
-        return False
-    if (response.events > 1 or response.comments) and response.first_ns - transaction.at_ns >= LONG_SILENCE_NS:
-        return True
-    return response.first_ns - response.at_ns >= TWO_PIECES_NS and response.opened.framing != "sse"
-
-
-def slow(transactions: Mapping[int, Transaction]) -> Iterable[Transaction]:
-    """Return at least the transactions that are slow or not usual, in their order."""
-    select: Callable[[], Iterator[Transaction]] | None = getattr(transactions, "slow", None)
-    return transactions.values() if select is None else select()

@@ -7,7 +7,7 @@ import pytest
 from mcpspy.cli.credential_search import CredentialSearch
 from mcpspy.transcript.findings.protocol.types import MAX_EACH, NOT_AS_SPECIFIED
 from mcpspy.transcript.findings.rule import Unchecked
-from mcpspy.transcript.findings.run import all_findings, seek_credentials
+from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.check.text import check_lines
 from mcpspy.views.text.line import plain
@@ -104,5 +104,5 @@ def test_show_and_check_begin_with_the_same_sign() -> None:
         (opened().server(b"noise\n"), "✗"),
     ):
         check = checked(dialogue.ends())
-        seek_credentials(check.transcript, CredentialSearch())  # as the command line does
+        check.transcript.credentials = CredentialSearch()  # as the command line does
         assert (plain(summary(check.transcript)[0])[0], plain(list(check_lines(check))[-1])[0]) == (sign, sign)

@@ -6,7 +6,6 @@ from mcpspy.cli.credential_search import CredentialSearch
 from mcpspy.records import Note
 from mcpspy.transcript.findings.registry import RULES
 from mcpspy.transcript.findings.rule import Severity
-from mcpspy.transcript.findings.run import seek_credentials
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import Transcriber, transcribe
 from mcpspy.views.check.model import CheckResult
@@ -41,7 +40,7 @@ WELL = {
 def first_lines(transcript: Transcript) -> list[str]:
     """Return the first line of `mcpspy show`, and the totals of `mcpspy check`, both without findings."""
     transcript.findings = []
-    seek_credentials(transcript, CredentialSearch())  # as the command line does, so that all rules count as run
+    transcript.credentials = CredentialSearch()  # as the command line does, so that all rules count as run
     check = CheckResult(transcript=transcript, findings=[], rules=RULES, fail_on=Severity.WARNING, paths={0: "a.mcpspy"})
     return [plain(summary(transcript)[0]), plain(next(check_lines(check)))]
 

@@ -9,7 +9,6 @@ import pytest
 
 from mcpspy.cli.credential_search import CredentialSearch
 from mcpspy.records import Close, Frame, Unknown
-from mcpspy.transcript.findings.run import seek_credentials
 from mcpspy.transcript.model import Exchange, Transcript
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.page.rows import page_row
@@ -79,7 +78,7 @@ def test_the_summary_says_when_all_is_ok_and_complete_and_all_rules_looked() -> 
     scene = opened("weather").client(request(1)).server(result(1)).client(request(2, "ping")).server(result(2)).closes()
     transcript = scene.transcript
     assert shown(transcript)[0] == "· 2 calls in 8.00 ms · capture complete · 2 rules left to check"
-    seek_credentials(transcript, CredentialSearch())
+    transcript.credentials = CredentialSearch()
     assert shown(transcript)[0] == "✓ 2 calls in 8.00 ms, all ok · capture complete"
 
 

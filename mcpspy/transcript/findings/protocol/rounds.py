@@ -222,13 +222,12 @@ def _not_given(facts: CaptureFacts, asked: list[tuple[Exchange, Message]]) -> It
         return
     retried_ns: dict[tuple[str, str | None], int] = {}
     by_client: dict[str, Requests] = {}
-    take = getattr(facts.rows, "exchange", None)
     for row in facts.exchanges:
         if row.sender != CLIENT:
             continue
         if _may_be_retry(row):
             retried_ns[row.method, row.request.target] = row.at_ns
-        by_client.setdefault(facts.capture.client_of(row), Requests(take)).append(row)
+        by_client.setdefault(facts.capture.client_of(row), Requests()).append(row)
     for exchange, response in left:
         if retried_ns.get((exchange.method, exchange.request.target), 0) > response.at_ns:
             continue  # a retry that fits several calls belongs to none

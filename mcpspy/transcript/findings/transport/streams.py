@@ -9,7 +9,7 @@ from typing import Final
 
 from ....records import CLIENT, SERVER
 from ...http.head import EVENT_STREAM
-from ...http.transaction import LONG_SILENCE_NS, TWO_PIECES_NS, Stream, Transaction, slow
+from ...http.transaction import Stream, Transaction
 from ...model import HTTP_ERRORS, HTTP_FAILURES
 from ..facts import CaptureFacts
 from ..gateway_signs import gateway_field
@@ -124,7 +124,8 @@ STREAM_NOT_REOPENED: Final = transport_rule(
 RULES: Final = (EVENTS_IN_BURST, LATE_HEAD, KEEP_ALIVE_STOPPED, IDLE_STREAM_CUT, STREAM_NOT_REOPENED, BODY_WAITS)
 
 _BURST_NS: Final = 20_000_000
-_SILENCE_NS: Final = LONG_SILENCE_NS
+_SILENCE_NS: Final = 2_000_000_000
+"""Events after so long a silence may have waited in a buffer on the way."""
 _IDLE_NS: Final = 25_000_000_000
 _LIMITS_S: Final = (30, 60, 90, 100, 120, 180, 240, 300, 350, 600, 900, 3600)
 """Usual idle timeouts of proxies and load balancers. A stream that broke off at another time may have ended with the server."""
@@ -132,7 +133,8 @@ _ROUND_NS: Final = 1_500_000_000
 _INTERVALS: Final = 2.5
 _FEW_EVENTS: Final = 3
 _FEW_COMMENTS: Final = 2
-_NAGLE_NS: Final = range(TWO_PIECES_NS, 60_000_000)
+_NAGLE_NS: Final = range(37_000_000, 60_000_000)
+"""A body this long after its head may have waited for an acknowledgement: Nagle's algorithm with a delayed one takes 40 ms."""
 _SMALL_BYTES: Final = 1460
 """The size of one segment of TCP."""
 _OFTEN: Final = 3
@@ -144,7 +146,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     yield from _not_reopened(facts)
     waited: list[tuple[Transaction, Stream]] = []
     missed_ns = _missed_ns(facts)
-    for transaction in slow(facts.capture.transactions):
+    for transaction in facts.capture.transactions.values():
         response = transaction.response
         if response is None or response.injected:
             continue
