@@ -82,7 +82,8 @@ def messages_in(line: str, depth: int = MAX_DEPTH) -> list[LineMessage]:
 
 def _is_pasted(before: str, first_before: str) -> bool:
     """Return whether the words before a message, and those before an equal one, show that it was on a line of its own."""
-    return _CLOCK.search(before) is not None or _BETWEEN.fullmatch(before) is not None or before.strip() == first_before.strip()
+    words, first_words = (_BETWEEN.sub("", text, count=1).strip() for text in (before, first_before))
+    return _CLOCK.search(before) is not None or words in ("", first_words)
 
 
 def _made(line: str, opening: re.Match[str], before: str, depth: int) -> tuple[list[LineMessage], int]:

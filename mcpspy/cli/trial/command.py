@@ -100,11 +100,12 @@ def _trial(options: TrialOptions, peer: list[str]) -> int:
         expected = read_expectations(options.expect, all_faults)
     path = _capture(options.what)
     folder = _folder(options.captures)
-    say(f"mcpspy: {len(chosen)} trials, recorded in {safe_text(folder)}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     results: list[TrialResult] = []
     with tempfile.TemporaryDirectory(prefix="mcpspy-trial-") as temporary:
         bench = TrialBench(options, peer, path, folder, temporary)
+        _make_folder(folder, named=options.captures is not None)
+        say(f"mcpspy: {len(chosen)} trials, recorded in {safe_text(folder)}")
         try:
             for fault in chosen:
                 results.append(bench.run(fault))
@@ -193,11 +194,13 @@ def _capture(what: str) -> str:
 
 def _folder(named: str | None) -> str:
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    trials = os.path.join(home_folder(), "trials")
-    folder = os.path.abspath(named or os.path.join(trials, f"{stamp}-{os.getpid()}"))
-    for parent in [folder] if named else [home_folder(), trials, folder]:
+    return os.path.abspath(named or os.path.join(home_folder(), "trials", f"{stamp}-{os.getpid()}"))
+
+
+def _make_folder(folder: str, *, named: bool) -> None:
+    """Make the folder of the captures, and those above it in mcpspy's home."""
+    for parent in [folder] if named else [home_folder(), os.path.dirname(folder), folder]:
         os.makedirs(parent, mode=0o700, exist_ok=True)  # the mode is that of the last folder alone
-    return folder
 
 
 def _report(result: TrialResult) -> None:

@@ -116,6 +116,34 @@ def test_only_the_user_can_read_what_a_trial_keeps(visit: str, tmp_path: Path) -
     assert [path for path in kept if path.stat().st_mode & 0o077] == []
 
 
+REFUSED = {
+    "no such call": ("--calls", "tool:nonesuch"),
+    "no such method": ("--calls", "method:resources/read"),
+    "no filter": ("--calls", "colour:red"),
+    "no such fault": ("--only", "flood"),
+    "no time": ("--slow", "soon"),
+    "a transport that does not fit": ("--transport", "http"),
+    "no expectations": ("--expect", "/no/such/file"),
+    "expectations without a file": ("--accept",),
+    "a client with both places": (),
+    "a capture that is none": (),
+}
+
+
+@pytest.mark.parametrize("names", [True, False], ids=["a folder that is named", "the usual folder"])
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_trial_that_is_refused_makes_no_folder(case: str, names: bool, visit: str, tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    options = [*REFUSED[case], *(["--captures", str(folder)] if names else [])]
+    words = ["true", "{server}", *(["{url}"] if case == "a client with both places" else [])]
+    what = str(tmp_path / "none.mcpspy") if case == "a capture that is none" else visit
+    done = run("trial", what, *options, "--", *words)
+    assert done.returncode in (2, 4), done.stderr
+    assert "recorded in" not in done.stderr
+    assert not folder.exists()
+    assert not Path(home_folder(), "trials").exists()
+
+
 def test_a_client_that_asks_again_is_told_from_one_that_goes_on(visit: str, tmp_path: Path) -> None:
     trials = tried(visit, client(tmp_path, retries=2), *only("error", "duplicate", "crash", "early-noise"), status=1)
     assert outcomes(trials) == {
