@@ -99,6 +99,9 @@ _NO_HTTP: Final = "it begins like TLS, and HTTP without TLS is spoken here"
 _HELLO: Final = b"\x16"
 """The first byte of a TLS connection (RFC 8446, section 5.1), which no request begins with."""
 _NO_RESPONSE: Final = "no HTTP/1.x status line"
+_IS_ALERT: Final = "it is a TLS alert, so the URL needs https"
+_ALERT: Final = b"\x15\x03"
+"""The beginning of what most servers with TLS answer to a request without it (RFC 8446, sections 5.1 and 6)."""
 _STRAY_CONTROL: Final = "CR or NUL within a line"
 _AMBIGUOUS: Final = "an ambiguous Transfer-Encoding"
 _OLD_CHUNKED: Final = "a Transfer-Encoding in HTTP/1.0"
@@ -195,8 +198,11 @@ def request_objection(begun: bytes) -> str:
 
 def response_objection(begun: bytes) -> str:
     """Say why these bytes will never begin a sound response, however they go on; empty if they still may."""
-    begins = any(begun[:9] == (version + b" ")[: len(begun)] for version in _VERSIONS)
-    return _objection(begun) if begins else _NO_RESPONSE
+    if any(begun[:9] == (version + b" ")[: len(begun)] for version in _VERSIONS):
+        return _objection(begun)
+    if begun.startswith(_ALERT):
+        return _IS_ALERT
+    return "" if begun == _ALERT[:1] else _NO_RESPONSE
 
 
 def has_bare_lf(data: bytes | bytearray, begin: int = 0) -> bool:

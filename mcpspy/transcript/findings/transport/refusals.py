@@ -36,6 +36,7 @@ from .refusal_culprits import (
     token_fault,
 )
 from .sessions import asks_for_stream, given_out_ns, lacks_session, refuses_session
+from .unreachable import WANTS_TLS
 
 _INITIALIZE: Final = '→ POST /mcp\n  initialize 0 {"protocolVersion":"2025-11-25","capabilities":{}}\n'
 _LOGIN: Final = "→ POST /mcp\n  Authorization: Bearer redacted-%s\n  tools/list %d\n"
@@ -292,8 +293,7 @@ def _wrong_place(
     blame = advice = ""
     culprit: str = CONFIGURATION
     if _wants_tls.search(transaction.refusal):
-        blame = "The configuration: the URL says http, and the port speaks TLS."
-        advice = "Write https in the place of http in the URL of the server, here in the one that mcpspy was given."
+        _, blame, advice = WANTS_TLS
     elif (redirect := redirect_to(facts, transaction)) is not None:
         culprit, blame = SERVER, f"The server, or a gateway in front of it: its redirect from {redirect.target} names this URL."
         advice = "Correct the location of the redirect, or give the client the URL at which the server is."

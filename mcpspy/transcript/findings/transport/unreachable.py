@@ -22,6 +22,7 @@ _HELLO: Final = b"begins like TLS"
 _HTTP2: Final = b"begins HTTP/2"
 """In what mcpspy answers to the first line of HTTP/2."""
 _SWITCHED: Final = b"it switched to"
+_ALERT: Final = b"it is a TLS alert"
 _TOO_LONG: Final = b"the head is larger"
 _MISDIRECTED: Final = 421
 
@@ -36,6 +37,12 @@ class Fault(NamedTuple):
 
 _CHECK_URL: Final = (
     "Compare host and port of the URL with what the server prints when it starts, and start it if it does not run."
+)
+
+WANTS_TLS: Final = Fault(
+    CONFIGURATION,
+    "The configuration: the URL says http, and the port speaks TLS.",
+    "Write https in the place of http in the URL of the server, here in the one that mcpspy was given.",
 )
 
 _BY_REASON: Final = (
@@ -155,7 +162,7 @@ def unread_fault(reason: bytes) -> Fault:
         return Fault(MCPSPY, blame, "Let the client make no offer to switch, or leave this server out of mcpspy.")
     if _TOO_LONG in reason:
         return Fault(MCPSPY, "mcpspy: the head is longer than it can read.", "Let the server send fewer or shorter fields.")
-    return Fault(SERVER, "", "")
+    return WANTS_TLS if _ALERT in reason else Fault(SERVER, "", "")
 
 
 def refusal_fault(_: CaptureFacts, transaction: Transaction, reason: bytes) -> Fault:
