@@ -1,12 +1,10 @@
-"""Time that commands take from their start to their end, of small captures; and what a check of 1 GB takes.
+"""Time that commands take from their start to their end, of small captures; and what `show` of many rows takes.
 
     python -m benchmarks.commands
     python -m benchmarks.commands --rounds 40
-    python -m benchmarks.commands --messages 3230000
 
 The store has the recordings of `captures/`. Each command is a process; commands take turns, and a figure is the least of the rounds,
-in milliseconds of the processor and by the clock. `--messages` sets how many messages the check of a large capture reads, plain ones
-and mixed ones as `benchmarks.reader` has them: without it 3,230,000, which are 1 GB; with 0 none.
+in milliseconds of the processor and by the clock.
 """
 
 import argparse
@@ -20,12 +18,8 @@ from pathlib import Path
 from shutil import copyfile
 from typing import NamedTuple
 
-from benchmarks import mixed
-from benchmarks.reader import MAX_PEAK_MIB, frames, write
+from benchmarks.shapes import frames, write
 from benchmarks.startup import MCPSPY, environment
-
-STDIO_MESSAGES = 3_230_000
-"""Those of 1 GB."""
 
 CAPTURES = Path(__file__).parent.parent / "captures"
 STDIO, HTTP, MODEL = (str(CAPTURES / f"{name}.mcpspy") for name in ("time", "streamable", "agent-model"))
@@ -99,42 +93,24 @@ def small(store: Path, rounds: int) -> bool:
     return missed
 
 
-def large(store: Path, messages: int) -> bool:
-    """Measure `show` of many rows, and a check of a large capture; print times and peaks. Return whether a target is missed."""
-    variables = environment(str(store))
-    rows, missed = store / "rows.mcpspy", False
+def many_rows(store: Path) -> None:
+    """Measure `show` of many rows, and print its time and its peak."""
+    rows = store / "rows.mcpspy"
     write(rows, frames(2 * ROWS), messages=2 * ROWS)
-    shown = cost((MCPSPY, "show", str(rows)), variables)
+    shown = cost((MCPSPY, "show", str(rows)), environment(str(store)))
     print(f"{f'show, {ROWS:,} rows':24} processor {shown.processor_s:6.2f} s, peak {shown.peak_mib:5.0f} MiB")
-    rows.unlink()
-    for name, made in (("plain", frames), ("mixed", mixed.frames)):
-        path = store / f"{name}.mcpspy"
-        write(path, made(messages), messages=messages)
-        checked = cost((MCPSPY, "check", str(path)), variables)
-        size_mb, us = path.stat().st_size / 1e6, checked.processor_s / messages * 1e6
-        print(
-            f"{f'check, {size_mb:,.0f} MB {name}':24} processor {checked.processor_s:6.2f} s ({us:.2f} µs a message), "
-            f"peak {checked.peak_mib:5.0f} MiB (target: below {MAX_PEAK_MIB})"
-        )
-        missed = missed or checked.peak_mib >= MAX_PEAK_MIB
-        path.unlink()
-    return missed
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and print a line for each figure. Return 1 where a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--messages", type=int, default=STDIO_MESSAGES)
     chosen = parser.parse_args(arguments)
-    missed = []
-    if chosen.rounds:
-        with tempfile.TemporaryDirectory() as store:
-            missed.append(small(Path(store), chosen.rounds))
-    if chosen.messages:
-        with tempfile.TemporaryDirectory() as store:
-            missed.append(large(Path(store), chosen.messages))
-    return int(any(missed))
+    with tempfile.TemporaryDirectory() as store:
+        missed = chosen.rounds and small(Path(store), chosen.rounds)
+    with tempfile.TemporaryDirectory() as store:
+        many_rows(Path(store))
+    return int(missed)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python -m benchmarks.filters
     python -m benchmarks.filters --messages 100000 'tool:search* dur>2s'
 
-The messages are those of `reader`: calls of a tool and their results in turns, 200 bytes each. Times are of the processor, the best
+The messages are those of `shapes`: calls of a tool and their results in turn. Times are of the processor, the best
 of so many rounds; each filter is held against every row.
 """
 
@@ -11,7 +11,7 @@ import argparse
 import time
 from typing import NamedTuple
 
-from benchmarks.reader import frames
+from benchmarks.shapes import frames
 from mcpspy.records import CLIENT, SERVER, Header, Open
 from mcpspy.transcript.filter.filter import FilterMatcher, filter_of
 from mcpspy.transcript.model import Transcript

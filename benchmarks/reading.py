@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 
 PROGRAMS: tuple[tuple[Sequence[str], Sequence[str]], ...] = (
-    (("commands",), ("--rounds", "1", "--messages", "20000")),
+    (("commands",), ("--rounds", "1")),
     (("reader",), ("--rounds", "1", "--messages", "20000")),
     (("large",), ("--rounds", "1", "--messages", "100000")),
     (("large", "--http"), ("--rounds", "1", "--messages", "40000")),

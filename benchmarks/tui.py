@@ -25,7 +25,7 @@ from itertools import islice
 from pathlib import Path
 
 from benchmarks.large import MCPSPY, NAME, lock_path
-from benchmarks.reader import frames, opened, write
+from benchmarks.shapes import frames, opened, write
 from mcpspy.records import Frame
 
 COLUMNS, LINES = 120, 40

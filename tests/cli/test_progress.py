@@ -11,7 +11,7 @@ from threading import Timer
 
 import pytest
 
-from benchmarks.reader import frames, write
+from benchmarks.shapes import frames, write
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
 
