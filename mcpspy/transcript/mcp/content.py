@@ -324,7 +324,7 @@ def _strings(items: list[Any]) -> list[str]:
 
 
 def _values(arguments: dict[str, Any]) -> Facts:
-    """Return arguments by name: short values as they are, the size of others."""
+    """Return arguments by name: short values as they are, the size of arrays and objects as an object."""
     return {name: _value(value) for name, value in arguments.items()}
 
 
@@ -332,5 +332,5 @@ def _value(value: Any) -> Any:
     if isinstance(value, str) and len(value) > PREVIEW_LETTERS:
         return value[:PREVIEW_LETTERS] + "…"
     if isinstance(value, list | dict):
-        return f"{len(value)} {'items' if isinstance(value, list) else 'members'}"
+        return {"items" if isinstance(value, list) else "members": len(value)}
     return value

@@ -247,6 +247,9 @@ def _arguments(arguments: Any) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, str):
         return _quoted(value)
+    if isinstance(value, dict):
+        ((unit, count),) = value.items()
+        return f"{'an array' if unit == 'items' else 'an object'} of {counted(count, unit[:-1])}"
     return {None: "null", True: "true", False: "false"}[value] if value is None or isinstance(value, bool) else str(value)
 
 

@@ -130,11 +130,11 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("names", [True, False], ids=["a folder that is named", "the usual folder"])
+@pytest.mark.parametrize("option", ["--captures", ""])
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_trial_that_is_refused_makes_no_folder(case: str, names: bool, visit: str, tmp_path: Path) -> None:
+def test_a_trial_that_is_refused_makes_no_folder(case: str, option: str, visit: str, tmp_path: Path) -> None:
     folder = tmp_path / "kept"
-    options = [*REFUSED[case], *(["--captures", str(folder)] if names else [])]
+    options = [*REFUSED[case], *([option, str(folder)] if option else [])]
     words = ["true", "{server}", *(["{url}"] if case == "a client with both places" else [])]
     what = str(tmp_path / "none.mcpspy") if case == "a capture that is none" else visit
     done = run("trial", what, *options, "--", *words)

@@ -305,6 +305,40 @@ def test_deeply_nested_content_is_described(deep: bytes) -> None:
         assert len(list(row_lines(scene.transcript, exchange, width=80))) > 400
 
 
+ARGUMENTS: list[tuple[Any, Any, str]] = [
+    ({"a": 1}, {"members": 1}, "an object of 1 member"),
+    ({"a": 1, "b": 2}, {"members": 2}, "an object of 2 members"),
+    ({}, {"members": 0}, "an object of 0 members"),
+    ({"items": 3}, {"members": 1}, "an object of 1 member"),
+    (dict.fromkeys(map(str, range(1200))), {"members": 1200}, "an object of 1,200 members"),
+    ({"a": {"b": {"c": [1, 2]}}}, {"members": 1}, "an object of 1 member"),
+    (["x"], {"items": 1}, "an array of 1 item"),
+    ([1, 2, 3], {"items": 3}, "an array of 3 items"),
+    ([], {"items": 0}, "an array of 0 items"),
+    ([[]], {"items": 1}, "an array of 1 item"),
+    ("1 members", "1 members", "“1 members”"),
+    ("1 member", "1 member", "“1 member”"),
+    ("an object of 1 member", "an object of 1 member", "“an object of 1 member”"),
+    ("", "", "“”"),
+    ("Bern", "Bern", "“Bern”"),
+    (None, None, "null"),
+    (False, False, "false"),
+    (0, 0, "0"),
+    (1, 1, "1"),
+    (1.5, 1.5, "1.5"),
+]
+
+
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get"])
+@pytest.mark.parametrize(("value", "fact", "words"), ARGUMENTS)
+def test_an_argument_is_shown_as_its_value_or_as_its_type_and_size(method: str, value: Any, fact: Any, words: str) -> None:
+    scene = Dialogue().client(request(1, method, {"name": "p", "arguments": {"town": value}})).server(result(1))
+    (exchange,) = scene.transcript.exchanges
+    facts = content_facts(exchange.request, method)
+    assert facts["arguments"] == {"town": fact}
+    assert about_lines(facts) == [f"p · with town = {words}"]
+
+
 MEMBERS = [
     "content",
     "type",
