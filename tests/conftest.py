@@ -158,7 +158,7 @@ def read_flows(built: BuiltProgram) -> FlowReader:
     return read
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def built() -> BuiltProgram:
     """`built("mcp1/bin/python")` is the path of what `make npm` installed into build; the test is skipped where there is none."""
 

@@ -1,6 +1,6 @@
 // An MCP server on the TypeScript SDK, in either of its generations, with what tests/peers/sdkserver.py has.
 //
-//   node sdk_server.mjs MODULES stdio|sse|http      MODULES is the folder node_modules in which an SDK is
+//   node sdk_server.mjs MODULES stdio|sse|http [mirrored]      MODULES is the folder node_modules in which an SDK is
 //
 // Generation 2 speaks HTTP+SSE no more. Over HTTP a free port is taken and printed first. Sessions are kept where the SDK keeps them.
 import { randomUUID } from "node:crypto";
@@ -8,7 +8,7 @@ import { existsSync } from "node:fs";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 
-const [modules, transport] = process.argv.slice(2);
+const [modules, transport, option] = process.argv.slice(2);
 const sdk = createRequire(`${modules}/package.json`);
 const isFirst = existsSync(`${modules}/@modelcontextprotocol/sdk`);
 const sdkServer = (name) => sdk(isFirst ? `@modelcontextprotocol/sdk/server/${name}.js` : "@modelcontextprotocol/server");
@@ -19,6 +19,7 @@ function server() {
   const made = new McpServer({ name: "sdk_server", version: "1.0" });
   made.registerTool("add", { inputSchema: { a: z.number(), b: z.number() } }, ({ a, b }) => text(a + b));
   made.registerTool("count", { inputSchema: { to: z.number() } }, count);
+  if (option === "mirrored") made.registerTool("place", { inputSchema: marked() }, ({ region, nearby }) => text(`${region} ${nearby}`));
   made.registerResource("note", "lab://note", {}, (uri) => ({ contents: [{ uri: uri.href, text: "a note" }] }));
   made.registerPrompt("question", { argsSchema: { about: z.string() } }, ({ about }) => ({
     messages: [{ role: "user", content: { type: "text", text: `What is ${about}?` } }],
@@ -26,6 +27,10 @@ function server() {
   return made;
 }
 
+const marked = () => ({
+  region: z.string().default("eu").meta({ "x-mcp-header": "Region" }),
+  nearby: z.number().int().default(0).meta({ "x-mcp-header": "Nearby" }),
+});
 const text = (value) => ({ content: [{ type: "text", text: String(value) }] });
 
 async function count({ to }, context) {

@@ -1,8 +1,9 @@
 """An MCP server on the Python SDK, of either generation, or on fastmcp.
 
-    sdkserver.py mcp|fastmcp stdio|sse|http
+    sdkserver.py mcp|fastmcp stdio|sse|http [mirrored]
 
-Tools: `add` answers at once, `count` reports progress. There is one resource and one prompt. Over HTTP it takes a free port, which is
+Tools: `add` answers at once, `count` reports progress; `mirrored` adds `place`, whose arguments are repeated in header fields.
+There is one resource and one prompt. Over HTTP it takes a free port, which is
 the first line on standard output. It uses only what all these packages have, so that any interpreter that has one can run it.
 """
 
@@ -12,9 +13,10 @@ import importlib
 import os
 import socket
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import uvicorn
+from pydantic import Field
 
 os.environ["FASTMCP_CHECK_FOR_UPDATES"] = "off"
 
@@ -48,6 +50,14 @@ async def count(to: int, context: Any) -> str:
     return "counted"
 
 
+async def place(
+    region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})] = "eu",
+    nearby: Annotated[int, Field(json_schema_extra={"x-mcp-header": "Nearby"})] = 0,
+) -> str:
+    """Name a place."""
+    return f"{region} {nearby}"
+
+
 def note() -> str:
     """The one resource."""
     return "a note"
@@ -61,6 +71,8 @@ def question(about: str) -> str:
 count.__annotations__["context"] = Context  # by which the SDKs know the argument
 server.tool()(add)
 server.tool()(count)
+if "mirrored" in sys.argv:
+    server.tool()(place)
 server.resource("lab://note")(note)
 server.prompt()(question)
 
@@ -72,7 +84,7 @@ def app(transport: str) -> Any:
     return server.sse_app() if transport == "sse" else server.streamable_http_app()
 
 
-def main(_package: str, transport: str) -> None:
+def main(_package: str, transport: str, *_options: str) -> None:
     """Run on the transport that the command line names."""
     if transport == "stdio":
         server.run("stdio")
