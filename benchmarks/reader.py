@@ -149,7 +149,7 @@ MEASURES: dict[str, Callable[[Path], float]] = {
 
 OF_EACH_SHAPE = ("json.loads", "fold", "check", "live")
 OF_ONE_SHAPE = ("json.dumps", "write", "write many")
-"""What is measured of every shape, and what is measured of the first alone: the writer."""
+"""Measurements of every shape, and those of the first alone: of the writer."""
 
 
 def measured(name: str, path: Path) -> tuple[float, float]:

@@ -180,4 +180,4 @@ SHAPES: Final[dict[str, Callable[[Path, int], None]]] = {
     "POSTs, events": lambda path, messages: _write_http(path, messages, lambda *words: _transaction(*words, as_event=True)),
     "HTTP+SSE": lambda path, messages: _write_http(path, messages, _posted),
 }
-"""What writes a capture of so many messages, by the name of its shape."""
+"""Writers of captures of so many messages, by the names of their shapes."""
