@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 import click
 
@@ -12,10 +12,11 @@ from ..capture.file.reader import read
 from ..capture.store.address import STDIN
 from ..errors import CaptureError
 from ..records import Header
+from ..transcript.absent_facts import imported_facts
 from ..transcript.filter.grammar import Filter
 from ..transcript.filter.result import findings_about
 from ..transcript.findings.registry import rule_named, selected_rules
-from ..transcript.findings.rule import Finding, Rule, Severity, Unchecked
+from ..transcript.findings.rule import Finding, Rule, Severity, Unchecked, counted_together
 from ..transcript.findings.run import all_findings, findings, unrecorded
 from ..transcript.findings.trust import NOT_ACCEPTED, NOT_COMPARED
 from ..transcript.model import Numbered, Transcript
@@ -234,9 +235,13 @@ def _result(
         for number, line in lines_of(paths[capture], records).items()
     }
     row_numbers = {finding.row for finding in selected}
+    captured = {path for path in selection.paths if path == named_file(path) != STDIN}
+    imported = frozenset(
+        info.index for info in transcript.captures if imported_facts(info.header) and paths[info.index] not in captured
+    )
     return CheckResult(
         transcript=transcript,
-        findings=selected,
+        findings=_merged(selected, paths, imported),
         rules=rules,
         fail_on=fail_on,
         paths=paths,
@@ -244,11 +249,23 @@ def _result(
         since="" if since is None else since.words,
         since_wall_ns=None if since is None else since.wall_ns,
         lines=lines,
+        imported=imported,
         unchecked=[*limits, *unrecorded(transcript, rules)],
         rows={row.row: row for row in transcript.rows if isinstance(row, Numbered) and row.row in row_numbers}
         if selected
         else {},
     )
+
+
+def _merged(found: list[Finding], paths: dict[int, str], imported: Container[int]) -> list[Finding]:
+    """Make one finding of those that say the same of the whole of several sessions of one imported file."""
+    merged: dict[object, Finding] = {}
+    for finding in found:
+        is_whole = finding.row is None and finding.capture in imported
+        key = (paths[finding.capture], finding.rule, finding.what, finding.culprit) if is_whole else id(finding)
+        first = merged.get(key)
+        merged[key] = finding if first is None else counted_together(first, finding)
+    return list(merged.values())
 
 
 _STDIN_NAME = "stdin"

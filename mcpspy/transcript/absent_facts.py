@@ -167,16 +167,18 @@ def unchecked_facts(captures: Sequence[CaptureInfo], asked: Container[str] | Non
             if asked is None or rule in asked:
                 by_fact.setdefault(fact, set()).add(rule)
     for fact, rules in by_fact.items():
-        yield Unchecked(rules=tuple(sorted(rules)), reason=_REASONS[fact], did_run=False)
+        yield Unchecked(rules=tuple(sorted(rules)), reason=ABSENT + _REASONS[fact], did_run=False)
 
+
+ABSENT: Final = "an imported file does not have "
 
 _REASONS: Final = {
-    TIMES: "an imported file does not have the times of the wire",
-    "beginning": "an imported file does not begin with the session",
-    "ends": "an imported file does not tell when streams ended",
-    "bytes": "an imported file does not have the bytes of the wire",
-    "noise": "an imported file has nothing but messages",
-    "process": "an imported file does not have the server's process",
-    "heads": "an imported file does not have the heads of HTTP",
-    "senders": "an imported file does not name the senders, and may leave out messages",
+    TIMES: "the times of the wire",
+    "beginning": "the beginning of the session",
+    "ends": "the ends of streams",
+    "bytes": "the bytes of the wire",
+    "noise": "what is no message",
+    "process": "the server's process",
+    "heads": "the heads of HTTP",
+    "senders": "the senders of all messages",
 }

@@ -139,6 +139,11 @@ def worded(finding: Finding, what: str, blame: str, advice: str) -> Finding:
     return replace(finding, what=what, blame=blame, advice=advice)
 
 
+def counted_together(first: Finding, other: Finding) -> Finding:
+    """Return the first of two equal findings with the count of both."""
+    return replace(first, count=first.count + other.count)
+
+
 class Unchecked(msgspec.Struct, frozen=True, kw_only=True):
     """Rules that did not look at everything, by their names, and the `reason`. No names: all rules about messages.
 

@@ -23,8 +23,10 @@ def github_lines(check: CheckResult) -> Iterator[str]:
 
 
 def _command(check: CheckResult, finding: Finding) -> str:
-    properties = {"file": check.path(finding), "line": str(check.line(finding)), "title": f"mcpspy: {finding.rule}"}
-    fields = ",".join(f"{name}={safe_text(value).translate(_PROPERTY)}" for name, value in properties.items())
+    properties = {"file": check.path(finding), "line": check.line(finding), "title": f"mcpspy: {finding.rule}"}
+    fields = ",".join(
+        f"{name}={safe_text(str(value)).translate(_PROPERTY)}" for name, value in properties.items() if value is not None
+    )
     where = [rows_words(finding.rows)] if finding.rows else []
     where += [f"{finding.count} times"] if finding.count > 1 else []
     suffix = f" ({', '.join(where)})" if where else ""

@@ -49,7 +49,8 @@ def _case(check: CheckResult, rule: Rule, findings: list[Finding], path: str) ->
     if not findings:
         yield f"{head}/>"
         return
-    yield f'{head} line="{check.line(findings[0])}">'
+    line = check.line(findings[0])
+    yield f"{head}>" if line is None else f'{head} line="{line}">'
     text = "\n\n".join(_description(check, finding) for finding in findings)
     failing = [finding for finding in findings if _fails(check, finding)]
     if failing:
@@ -62,7 +63,7 @@ def _case(check: CheckResult, rule: Rule, findings: list[Finding], path: str) ->
 def _description(check: CheckResult, finding: Finding) -> str:
     row = f", {rows_words(finding.rows)}" if finding.rows else ""
     times = f", {finding.count} times" if finding.count > 1 else ""
-    place = f"{check.path(finding)}:{check.line(finding)}{row}{times}"
+    place = f"{check.place(finding)}{row}{times}"
     sentences = (
         f"{finding.severity.value}: {finding.what}",
         f"{culprit_name(check, finding)}: {finding.blame}",

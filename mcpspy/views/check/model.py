@@ -30,6 +30,8 @@ class CheckResult:
     since_wall_ns: int | None = None
     """That moment, as Unix time."""
     lines: dict[tuple[int, int], int] = field(default_factory=dict)
+    imported: frozenset[int] = frozenset()
+    """The captures that were made of the files in `paths`, which have other lines."""
     unchecked: list[Unchecked] = field(default_factory=list)
     """Rules that did not look at everything."""
     rows: dict[int, Numbered] = field(default_factory=dict)
@@ -49,11 +51,21 @@ class CheckResult:
         """Give the file of the capture that a finding is about."""
         return self.paths.get(finding.capture, "capture")
 
-    def line(self, finding: Finding) -> int:
-        """Give the line of a finding in that file, counted from 1; that of the header where it is about all of the capture."""
+    def line(self, finding: Finding) -> int | None:
+        """Give the line of a finding in that file, counted from 1; that of the header where it is about all of the capture.
+
+        None if the file is not the capture, but was imported.
+        """
+        if finding.capture in self.imported:
+            return None
         if finding.number < 0:
             return 1
         return self.lines.get((finding.capture, finding.number), finding.number + 1)
+
+    def place(self, finding: Finding) -> str:
+        """Give the file of a finding, and its line where the file has one."""
+        line = self.line(finding)
+        return self.path(finding) if line is None else f"{self.path(finding)}:{line}"
 
     def capture(self, finding: Finding) -> CaptureInfo:
         """Give the capture that a finding is about."""

@@ -51,11 +51,11 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 
 def _result(check: CheckResult, finding: Finding, names: list[str]) -> dict[str, Any]:
-    path = check.path(finding)
+    path, line = check.path(finding), check.line(finding)
     location = {
         "physicalLocation": {
             "artifactLocation": {"uri": _uri(path), "index": _paths(check).index(path)},
-            "region": {"startLine": check.line(finding)},
+            **({} if line is None else {"region": {"startLine": line}}),
         },
         "logicalLocations": [{"name": safe_text(culprit_name(check, finding)), "kind": "module"}],
     }

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from shlex import quote
 from typing import Any
 
-from ...transcript.absent_facts import imported_facts
+from ...transcript.absent_facts import ABSENT
 from ...transcript.findings.rule import WORST_FIRST, Finding, Severity, is_at_least
 from ...transcript.offers.baseline import ACCEPTED, Baseline, canonical
 from ...transcript.offers.definitions import DefinitionKind
@@ -34,6 +34,9 @@ from .model import CheckResult, culprit_name, worst_first
 
 MAX_LINES = 6
 """A sentence takes so many lines at most."""
+
+MOST_NAMED = 4
+"""So many rules that cannot run on an imported file are named."""
 
 
 def check_lines(check: CheckResult, *, width: int | None = None) -> Iterator[Line]:
@@ -74,7 +77,7 @@ def _places(check: CheckResult, finding: Finding) -> list[str]:
     if finding.row is not None and check.address:
         return [safe_text(f"{check.address}:{finding.row}")]
     path = check.path(finding)
-    line = "" if imported_facts(check.capture(finding).header) else f", line {check.line(finding)}"
+    line = "" if check.line(finding) is None else f", line {check.line(finding)}"
     return [safe_text(f"{name}{line}") for name in (path, path.rpartition("/")[2])]
 
 
@@ -105,8 +108,13 @@ def _totals(check: CheckResult, width: int | None) -> list[Line]:
 
 
 def _unchecked_lines(check: CheckResult, width: int | None) -> Iterator[Line]:
-    """Yield the reasons why rules did not look at everything."""
-    for unchecked in check.unchecked:
+    """Yield the reasons why rules did not look at everything. Those of many rules that did not run at all are one sentence."""
+    absent = [unchecked for unchecked in check.unchecked if unchecked.reason.startswith(ABSENT)]
+    is_short = len({rule for unchecked in absent for rule in unchecked.rules}) <= MOST_NAMED
+    if not is_short:
+        words = f"{ABSENT}{', '.join(unchecked.reason.removeprefix(ABSENT) for unchecked in absent)}; --json lists the rules"
+        yield from ([("  ", ""), (part, "dim")] for part in wrapped(words, None if width is None else width - 2, MAX_LINES))
+    for unchecked in check.unchecked if is_short else (other for other in check.unchecked if other not in absent):
         names = ", ".join(unchecked.rules) or "all rules"
         words = f"{names}: {unchecked.reason}" if unchecked.did_run else f"{names} did not run: {unchecked.reason}"
         for part in wrapped(words, None if width is None else width - 2, MAX_LINES):
