@@ -1,6 +1,6 @@
 """The usual lines of a capture, decoded straight into fields, for readers that make thousands of them a second.
 
-A line that has other members than these, or members of other types, is read by `capture.file.parse`, which knows them all. Only taps
+A line that has other members than these, or members of other types, is read by `capture.file.format`, which knows them all. Only taps
 do without this module: they wait for no JSON library.
 """
 

@@ -7,8 +7,7 @@ from collections.abc import Container, Iterable
 import click
 
 from .. import __version__
-from ..capture.file.parse import lines_of
-from ..capture.file.reader import read
+from ..capture.file.reader import lines_of, read
 from ..capture.store.address import STDIN
 from ..errors import CaptureError
 from ..records import Header

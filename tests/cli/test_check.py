@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.capture.file.format import header_line
-from mcpspy.capture.file.parse import lines_of
+from mcpspy.capture.file.reader import lines_of
 from mcpspy.capture.file.writer import Writer
 from mcpspy.records import Frame
 from mcpspy.transcript.findings.registry import RULES

@@ -1,4 +1,4 @@
-r"""Format 1 of the capture file: a record in, its line of JSON out. docs/capture.md is the specification.
+r"""Format 1 of the capture file: records to their lines of JSON, and back. docs/capture.md is the specification.
 
     {"n":7,"at_ns":1234567,"kind":"frame","stream":0,"text":"{\"jsonrpc\":…}\n","crc":"1a2b3c4d"}
 
@@ -9,12 +9,14 @@ and a frame's line is made on the data path (as fast as orjson there, without it
 from __future__ import annotations
 
 from _json import encode_basestring as _quoted  # `json.encoder` re-exports it, and imports `re` on the way
-from binascii import b2a_base64, crc32
+from binascii import a2b_base64, b2a_base64, crc32
 
 from ...compiled import compiled
 from ...plain_lines import LARGE_BYTES, joined, message_lines, text_pieces
 from ...records import (
+    MAX_NUMBER,
     Close,
+    Damage,
     End,
     Exit,
     Frame,
@@ -31,8 +33,8 @@ from ...records import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeAlias
 
     from ...records import Record
 
@@ -50,6 +52,66 @@ _known_spans: dict[tuple[Any, ...], str] = {}
 _CRC_BYTES = len(b',"crc":"12345678"}\n')
 
 _message_lines = compiled(message_lines)
+
+_Member: TypeAlias = "tuple[str, type, Any, bool]"
+
+_MEMBERS: dict[str, tuple[Callable[..., Any], tuple[_Member, ...]]] = {
+    "stall": (
+        Stall,
+        (
+            ("stream", int, ..., True),
+            ("waiting_bytes", int, ..., True),
+            ("incomplete_bytes", int, 0, False),
+            ("lasted_ns", int, None, False),
+        ),
+    ),
+    "close": (Close, (("stream", int, ..., True), ("by", str, ..., True), ("how", str, ..., True))),
+    "spawn": (Spawn, (("pid", int, ..., True), ("start", int, 0, True))),
+    "exit": (
+        Exit,
+        (
+            ("pid", int, ..., True),
+            ("code", int, None, False),
+            ("signal", str, None, False),
+            ("error", str, "", False),
+            ("descendants", list, (), False),
+        ),
+    ),
+    "gap": (
+        Gap,
+        (
+            ("since_ns", int, ..., True),
+            ("frames", int, ..., True),
+            ("bytes", int, ..., True),
+            ("why", str, ..., True),
+            ("missing", int, 0, False),
+        ),
+    ),
+    "note": (Note, (("topic", str, ..., True), ("text", str, ..., True))),
+    "intercept": (
+        Intercept,
+        (
+            ("frame", int, ..., True),
+            ("text", str, ..., True),
+            ("action", str, ..., True),
+            ("sent", str, "unchanged", True),
+            ("until_ns", int, None, False),
+            ("seed", int, 0, True),
+        ),
+    ),
+    "end": (
+        End,
+        (
+            ("frames", int, ..., True),
+            ("bytes", int, ..., True),
+            ("messages", int, 0, True),
+            ("gaps", int, 0, False),
+            ("why", str, "", False),
+        ),
+    ),
+}
+"""By kind, the class of a record and its members in their order: name, type, value where it is missing (`...`: it may not be), and
+whether it is written with that value too. Frames, opens and partials have bytes, which are written as text or in base64."""
 
 
 def header_line(header: Header) -> bytes:
@@ -131,41 +193,28 @@ def record_line(number: int, record: Record) -> bytes:
             return close_line(number, record)
         case Frame():
             return frame_line(number, record)
-        case Partial():
-            members = {"stream": record.stream, "first_ns": record.first_ns, **_payload(record.data)}
-            length = record.length if record.length != len(record.data) else None
-            return _line(number, "partial", record, {**members, "length": length})
-        case Stall():
-            incomplete, lasted_ns = record.incomplete_bytes or None, record.lasted_ns
-            members = {"stream": record.stream, "waiting_bytes": record.waiting_bytes, "incomplete_bytes": incomplete}
-            return _line(number, "stall", record, {**members, "lasted_ns": lasted_ns})
-        case Spawn():
-            return _line(number, "spawn", record, {"pid": record.pid, "start": record.start})
-        case Exit():
-            members = {"pid": record.pid, "code": record.code, "signal": record.signal, "error": record.error or None}
-            return _line(number, "exit", record, {**members, "descendants": list(record.descendants) or None})
-        case Gap():
-            members = {"since_ns": record.since_ns, "frames": record.frames, "bytes": record.bytes, "why": record.why}
-            return _line(number, "gap", record, {**members, "missing": record.missing or None})
-        case Note():
-            return _line(number, "note", record, {"topic": record.topic, "text": record.text})
-        case Intercept():
-            frame = record.frame if record.frame > 0 else number - record.frame
-            members = {"frame": frame, "text": record.text, "action": record.action, "sent": record.sent}
-            return _line(number, "intercept", record, {**members, "until_ns": record.until_ns, "seed": record.seed})
-        case End():
-            members = {"frames": record.frames, "bytes": record.bytes, "messages": record.messages, "gaps": record.gaps or None}
-            return _line(number, "end", record, {**members, "why": record.why or None})
+        case Header() | Damage():
+            raise TypeError(f"a {type(record).__name__} is never written as a record")
         case Unknown():
-            return _line(number, record.kind, record, {})
-    raise TypeError(f"a {type(record).__name__} is never written as a record")
-
-
-def _line(number: int, kind: str, record: Any, members: dict[str, Any]) -> bytes:
-    fields = {"n": number, "at_ns": record.at_ns, "kind": kind}
-    fields.update((name, value) for name, value in members.items() if value is not None)
-    fields.update(record.extra)
-    return _sealed(_json(fields)[:-1])
+            members: dict[str, Any] = {"kind": record.kind}
+        case Partial():
+            length = {} if record.length == len(record.data) else {"length": record.length}
+            members = {
+                "kind": "partial",
+                "stream": record.stream,
+                "first_ns": record.first_ns,
+                **_payload(record.data),
+                **length,
+            }
+        case _:
+            members = {"kind": type(record).__name__.lower()}
+            for name, _, default, is_always in _MEMBERS[members["kind"]][1]:
+                value = getattr(record, name)
+                if is_always or value != default:
+                    members[name] = value
+            if isinstance(record, Intercept) and record.frame <= 0:
+                members["frame"] = number - record.frame
+    return _sealed(_json({"n": number, "at_ns": record.at_ns, **members, **record.extra})[:-1])
 
 
 def _sealed(body: str) -> bytes:
@@ -326,3 +375,145 @@ def _json(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ",".join(f"{_quoted(str(name))}:{_json(inner)}" for name, inner in value.items()) + "}"
     return "[" + ",".join(map(_json, value)) + "]"
+
+
+# --- Lines to records ---
+
+
+def header_from(fields: dict[str, Any]) -> Header:
+    """Make the header whose members are `fields`.
+
+    Raises: KeyError, TypeError, ValueError: if a member is missing or has another type.
+    """
+    rest = _Members(fields, has_any_numbers=True)  # nothing is counted from them, and without a header nothing can be read
+    return Header(
+        format=rest.take("mcpspy", int),
+        min_reader=rest.take("min_reader", int),
+        capture_id=rest.take("id", str),
+        wall_ns=rest.take("wall_ns", int),
+        monotonic_ns=rest.take("monotonic_ns", int),
+        boot_id=rest.take("boot_id", str, ""),
+        pid=rest.take("pid", int, 0),
+        start=rest.take("start", int, 0),
+        parent=rest.take("parent", dict, {}),
+        cwd=rest.take("cwd", str, ""),
+        tapped=rest.take("tapped", dict, {}),
+        label=rest.take("label", str, ""),
+        redaction=rest.take("redaction", str, ""),
+        mcpspy_version=rest.take("version", str, ""),
+        extra=rest.left(),
+    )
+
+
+def record_from(fields: dict[str, Any]) -> Record:
+    """Make the record whose members are `fields`; those that this version does not know stay in its `extra`.
+
+    Raises: KeyError, TypeError, ValueError, OverflowError: if a member that its kind needs is missing or has another type.
+    """
+    rest = _Members(fields)
+    number, at_ns, kind = rest.take("n", int), rest.take("at_ns", int), rest.take("kind", str)
+    if kind == "frame":
+        return _frame(rest, number, at_ns)
+    record: Any
+    if kind == "open":
+        record = _open(rest, at_ns)
+    elif kind == "partial":
+        stream, first_ns = rest.take("stream", int), rest.take("first_ns", int, at_ns)
+        record = Partial(
+            at_ns=at_ns, stream=stream, first_ns=first_ns, data=rest.payload(), length=rest.take("length", int, None)
+        )
+    elif kind in _MEMBERS:
+        make, members = _MEMBERS[kind]
+        values = {name: rest.take(name, of, at_ns if name == "since_ns" else default) for name, of, default, _ in members}
+        record = make(at_ns=at_ns, **values)
+        if isinstance(record, Exit):
+            record.descendants = tuple(dict(process) for process in record.descendants)
+    else:
+        record = Unknown(at_ns=at_ns, kind=kind)
+    record.number = number
+    record.extra = rest.left()
+    result: Record = record
+    return result
+
+
+class _Members:
+    """The members of one line, taken one by one; the rest is `extra`. With `has_any_numbers` no number is too large."""
+
+    __slots__ = ("_fields", "_has_any_numbers")
+
+    def __init__(self, fields: dict[str, Any], *, has_any_numbers: bool = False) -> None:
+        self._has_any_numbers = has_any_numbers
+        self._fields = dict(fields)
+        self._fields.pop("crc", None)
+
+    def take(self, name: str, kind: type, default: Any = ...) -> Any:
+        if default is not ... and self._fields.get(name) is None:
+            self._fields.pop(name, None)
+            return default
+        value = self._fields.pop(name)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise TypeError(f"{name} is not of type {kind.__name__}")
+        return _bounded(value) if kind is int and not self._has_any_numbers else value
+
+    def payload(self, text: str = "text", base64: str = "base64", default: Any = ...) -> Any:
+        if text in self._fields:
+            return str(self.take(text, str)).encode("utf-8", "surrogatepass")
+        if base64 in self._fields:
+            return a2b_base64(self.take(base64, str), strict_mode=True)
+        if default is ...:
+            raise KeyError(text)
+        return default
+
+    def ranges(self) -> tuple[tuple[int, int, str], ...]:
+        redacted = self.take("redacted", list, [])
+        return tuple((_bounded(offset), _bounded(length), str(kind)) for offset, length, kind in redacted)
+
+    def left(self) -> dict[str, Any]:
+        return self._fields
+
+
+def _bounded(value: Any) -> int:
+    """Return an integer. Raises: ValueError: if it is larger than any that was recorded, and than what readers can count with."""
+    number = int(value)
+    if not -MAX_NUMBER <= number <= MAX_NUMBER:
+        raise ValueError("a number is too large")
+    return number
+
+
+def _frame(rest: _Members, number: int, at_ns: int) -> Frame:
+    length = rest.take("length", int, None)
+    stream, first_ns = rest.take("stream", int), rest.take("first_ns", int, at_ns)
+    data, part = rest.payload(default=... if length is None else b""), rest.take("part", bool, False)
+    rare = {
+        "length": length,
+        "sha256": rest.take("sha256", str, ""),
+        "chunks": tuple(map(_bounded, rest.take("chunks", list, []))),
+        "injected": rest.take("injected", bool, False),
+        "redacted": rest.ranges(),
+    }
+    rare = {name: value for name, value in rare.items() if value or (name == "length" and value is not None)}
+    forwarded = rest.payload("forwarded", "forwarded_base64", None)
+    if forwarded is not None:
+        rare["forwarded"] = forwarded
+    if rest.left():
+        rare["extra"] = rest.left()
+    return Frame(stream, at_ns, first_ns, data, part, number, **rare)
+
+
+def _open(rest: _Members, at_ns: int) -> Open:
+    sender, framing = rest.take("sender", str), rest.take("framing", str)
+    if sender not in ("client", "server"):
+        raise ValueError(f"sender is {sender}")
+    return Open(
+        at_ns=at_ns,
+        stream=rest.take("stream", int),
+        sender=sender,
+        name=rest.take("name", str),
+        framing=framing,
+        connection=rest.take("connection", int, 0),
+        transaction=rest.take("transaction", int, 0),
+        head=rest.payload("head", "head_base64", b""),
+        forwarded=rest.payload("forwarded", "forwarded_base64", None),
+        redacted=rest.ranges(),
+        injected=rest.take("injected", bool, False),
+    )

@@ -10,7 +10,7 @@ import json
 import sys
 from array import array
 from binascii import crc32
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import AbstractContextManager
 from io import BytesIO
 from operator import itemgetter
@@ -20,10 +20,10 @@ from typing import Any, BinaryIO, Final, cast
 import msgspec
 
 from ...errors import CaptureError
+from ...lazy_pattern import lazy_pattern
 from ...records import Damage, Frame, Gap, Open, Record
 from ...usual_lines import FrameLine, decode_line, decode_lines
-from .format import FORMAT
-from .parse import header_from, record_from
+from .format import FORMAT, header_from, record_from
 
 CHUNK_BYTES = 1 << 20
 
@@ -395,6 +395,28 @@ def _object(line: bytes) -> dict[str, Any]:
 
 def _refused(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
+
+
+_PIECE_BYTES = 1 << 16
+
+_number = lazy_pattern(rb'\s*\{\s*"n"\s*:\s*(\d{1,18})\b')
+
+
+def lines_of(path: str | PathLike[str], numbers: Container[int]) -> dict[int, int]:
+    """Find the line of each of these records, the first line being 1; records that are not there are left out. Raises: OSError.
+
+    Record 7 is on line 8, unless lines were lost or added. The lines are not checked: the reader does that.
+    """
+    lines: dict[int, int] = {}
+    line_number, is_begin = 0, True
+    with open(fspath(path), "rb") as file:
+        while piece := file.readline(_PIECE_BYTES):  # a damaged line may be of any length
+            line_number += is_begin
+            match = _number.match(piece, 0, 64) if is_begin else None
+            if match is not None and (number := int(match[1])) in numbers:
+                lines.setdefault(number, line_number)
+            is_begin = piece.endswith(b"\n")
+    return lines
 
 
 class RecordCounts:
