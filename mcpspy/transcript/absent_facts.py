@@ -94,6 +94,7 @@ def mark_unread(rows: Iterable[Row], info: CaptureInfo, holes: Mapping[Side, int
     `holes` has the number of the last record by which messages of a side are missing, `damaged_ns` the time of the last damage.
     """
     marked: list[Row] = []
+    is_deaf = all(transaction.response is None for transaction in info.transactions.values())
     for row in rows:
         if not isinstance(row, Exchange) or row.capture != info.index or row.response is not None or not row.over:
             continue
@@ -103,6 +104,8 @@ def mark_unread(rows: Iterable[Row], info: CaptureInfo, holes: Mapping[Side, int
         is_before = request.number < holes.get(OTHER_SIDE[request.sender], 0) or request.at_ns <= damaged_ns
         if is_before and UNREAD not in request.flaws:
             request.flaws = (*request.flaws, UNREAD)
+            if is_deaf:
+                row.left_ns = None  # no answer is in the file, so nobody knows that the client left without one
             marked.append(row)
     return marked
 

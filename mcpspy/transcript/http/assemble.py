@@ -232,6 +232,8 @@ class TransactionAssembler:
         for open_stream in self._streams.values():
             if open_stream.decoder is not None:
                 open_stream.decoder.damaged = True
+        for opened in self._transactions.values():
+            opened.note_gap()
 
     def end(self) -> Sequence[Row]:
         """End all streams and transactions."""
@@ -241,6 +243,7 @@ class TransactionAssembler:
         going_on = (*self._transactions.values(), *(open_stream.opened for open_stream in self._streams.values()))
         for opened in {id(opened): opened for opened in going_on}.values():
             self._add_row(opened)
+            opened.mark_unread()
             rows += opened.rows
         self._streams.clear()
         self._transactions.clear()
@@ -483,6 +486,7 @@ class TransactionAssembler:
         """End a transaction."""
         self._transactions.pop(opened.transaction.number, None)
         self._add_row(opened)
+        opened.mark_unread()
         return self._with_calls([*opened.rows, *self._correlator.close(opened)])
 
     def _with_calls(self, rows: list[Row]) -> list[Row]:

@@ -35,7 +35,7 @@ from ..model import CaptureInfo, Row
 from ..outcome import HTTP_ERRORS, HTTP_REDIRECTS
 from .head import SESSION, Head
 from .scopes import Scopes, ScopeState, named_request, path_and_query
-from .transaction import NO_ENDPOINT, Anomaly, ScopeKind, Transaction, is_unread
+from .transaction import NO_ENDPOINT, Anomaly, ScopeKind, Stream, Transaction, is_unread
 
 HTTP_NOT_FOUND: Final = 404
 _METHOD_NOT_FOUND: Final = b"-32601"
@@ -44,7 +44,7 @@ _METHOD_NOT_FOUND: Final = b"-32601"
 class OpenTransaction:
     """A transaction that goes on, with the requests it carries. `state` is the scope of its ids."""
 
-    __slots__ = ("is_modern", "requests", "resumed", "resumes", "server_requests", "state", "transaction")
+    __slots__ = ("is_modern", "requests", "resumed", "resumes", "server_requests", "state", "transaction", "unread")
 
     def __init__(self, transaction: Transaction, state: ScopeState, *, resumes: str) -> None:
         self.transaction = transaction
@@ -58,6 +58,24 @@ class OpenTransaction:
         """The id of the event after which it asks for more; empty if it does not."""
         self.resumed: OpenTransaction | None = None
         """The transaction without a session whose stream broke off and goes on here."""
+        self.unread: tuple[Stream | None, list[Exchange]] = None, []
+        """The response at the last gap, and the exchanges that waited then for what it carries."""
+
+    def note_gap(self) -> None:
+        """Note that records are missing here, which may have had the answers to what waits."""
+        carries_others = self.transaction.method == "GET" and (self.resumes or self.state.scope.kind is ScopeKind.STREAM)
+        others = self.state.correlator.requests[CLIENT].waiting.values() if carries_others else ()
+        asked = [exchange for exchange in self.server_requests if exchange.response is None]
+        self.unread = self.transaction.response, [*self.waiting, *asked, *others]
+
+    def mark_unread(self) -> None:
+        """Mark what was not answered after a gap, unless the response began later: then it is all there."""
+        response, exchanges = self.unread
+        is_elsewhere = self.transaction.method != "GET" and self.state.scope.kind is ScopeKind.STREAM
+        if response is self.transaction.response and not is_elsewhere:
+            for exchange in exchanges:
+                if exchange.response is None and UNREAD not in exchange.request.flaws:
+                    exchange.request.flaws, exchange.left_ns = (*exchange.request.flaws, UNREAD), None
 
     @property
     def rows(self) -> list[Row]:

@@ -463,11 +463,11 @@ def test_messages_with_missing_records_are_damaged() -> None:
     assert traffic.rules == ["capture-damaged"]
 
 
-def test_an_exchange_whose_response_is_missing_is_unanswered_without_a_finding() -> None:
+def test_an_exchange_whose_response_is_missing_is_unknown_without_a_finding() -> None:
     traffic = Traffic()
     traffic.post(request(1))
     traffic.gap().ends()
-    assert traffic.exchange.outcome is Outcome.UNANSWERED
+    assert traffic.exchange.outcome is Outcome.UNKNOWN
     assert traffic.rules == ["recording-gap"]
 
 
