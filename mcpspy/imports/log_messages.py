@@ -37,6 +37,13 @@ _CUT: Final = re.compile(
     r'\{\s*"(?:id"\s*:\s*(?:\d{1,20}|"[^"]{0,80}")\s*,\s*")?'
     r'(?:jsonrpc"\s*:\s*"2\.0"|method"\s*:\s*"[a-z]+/?[A-Za-z/]*"\s*,|(?:result|error)"\s*:)'
 )
+PRINTED: Final = re.compile(
+    r"""[{,] ?jsonrpc: ['"]2\.0['"]"""
+    r"|\bJSONRPC(?:Request|Notification|Response)\[|\bJsonRpc(?:Request|Notification|Response|Error) \{ "
+)
+"""A message as Node prints an object, Java a record or Rust a struct. They leave out what is deep or long."""
+_PRINTED_MEMBER: Final = re.compile(r"\b(?:id|method|result|error|request)[:=]")
+_OF_STDERR: Final = "[server stderr]"
 _BETWEEN: Final = re.compile(r"(?:[\s,;]|\\[nrt])*")
 """Letters between messages that were pasted into one line, among them line ends that are spelled."""
 _decoder: Final = json.JSONDecoder()
@@ -77,7 +84,21 @@ def messages_in(line: str, depth: int = MAX_DEPTH) -> list[LineMessage]:
             last = end
         if failures > MAX_PLACES:
             break
-    return found or _python_message(line)
+    return found or _python_message(line) or _printed_message(line)
+
+
+def is_printed(message: LineMessage) -> bool:
+    """Return whether a message is printed as an object of a language, and not as JSON of which the end is missing."""
+    return message.value is None and not message.text[1:].lstrip().startswith('"')
+
+
+def _printed_message(line: str) -> list[LineMessage]:
+    """Return the message that a line has in a form that is not read, unless the line repeats what a server wrote to stderr."""
+    printed = PRINTED.search(line)
+    if printed is None or _OF_STDERR in line or _PRINTED_MEMBER.search(line) is None:
+        return []
+    begin = line.find("{") if "jsonrpc" in printed.group() else printed.start()
+    return [LineMessage(line[begin:], None, line[:begin])] if begin >= 0 else []
 
 
 def _is_pasted(before: str, first_before: str) -> bool:

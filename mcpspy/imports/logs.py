@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from ..records import CLIENT, SERVER, Side
-from .log_messages import LineMessage, messages_in
+from .log_messages import LineMessage, is_printed, messages_in
 from .log_senders import Senders
 from .log_times import LogClock
 from .session import STDERR, STDIN, STDOUT, StdioSession
@@ -55,7 +55,7 @@ _PROMPT: Final = (re.compile(r"""["']model\\*["']\s*:"""), re.compile(r"""["'](?
 _SPREAD: Final = re.compile(r"""\s*"?jsonrpc"?\s*:\s*["']2\.0["']\s*,?\s*""")
 
 _STREAMABLE: Final = "mcp.client.streamable_http"
-_NO_JSON_ANSWERS: Final = "the Python SDK does not log answers that come as JSON"
+_NO_JSON_ANSWERS: Final = "the Python SDK does not log answers that come as JSON, nor errors of HTTP"
 _MIXED: Final = "the log has several sessions at once, and some of their messages cannot be told apart"
 
 _STREAMS: Final = {CLIENT: STDIN, SERVER: STDOUT}
@@ -122,7 +122,8 @@ class LogImporter:
     """Records from the bytes of a log, cut anywhere. `feed` and `close` return them, each after the number of its session."""
 
     __slots__ = (
-        "_clock", "_is_desktop", "_is_often", "_last_ns", "_line", "_lines", "_logs", "_prompts", "_repeats", "_sessions", "_source",
+        "_clock", "_is_desktop", "_is_often", "_last_ns", "_line", "_lines", "_logs", "_prompts", "_repeats", "_sessions",
+        "_source", "_unknown",
     )  # fmt: skip
 
     def __init__(self, source: Source) -> None:
@@ -132,7 +133,7 @@ class LogImporter:
         self._is_desktop = False
         self._last_ns: int | None = None
         self._line = 0
-        self._prompts = self._repeats = 0
+        self._prompts = self._repeats = self._unknown = 0
         self._is_often = False
         """True if a message came more often than two loggers would write it."""
         self._logs: dict[str, _ServerLog] = {}
@@ -146,13 +147,16 @@ class LogImporter:
         for log in self._logs.values():
             for run in log.runs:
                 records += self._end(log, run)
+            if log.run.session is None:
+                self._unknown += len(log.lost) + sum(held.message is not None for held in log.held)
         return records
 
     def passed_over(self) -> list[str]:
         """Say what the file has that is not read. Gaps in the captures name the messages that nothing told the sender of."""
         prompts = [f"not read: {self._prompts} × a model call; record them with mcpspy proxy --model"] if self._prompts else []
         again = [f"not read: {self._repeats:,} × a message that is the same as the one before it"] if self._is_often else []
-        return [*self._lines.left_out(), *prompts, *again]
+        unknown = [f"not read: {self._unknown:,} × a message whose sender is unknown"] if self._unknown else []
+        return [*self._lines.left_out(), *prompts, *again, *unknown]
 
     def _text(self, data: bytes) -> list[SessionRecord]:
         self._line += 1
@@ -207,6 +211,9 @@ class LogImporter:
                 return self._cut(log, line)
             self._hold(log, line)
             return []
+        if _method(message.value) == "initialize" and session is None:
+            records += self._release_earlier(log, line)
+            session = log.run.session
         if _method(message.value) == "initialize" and session is not None and session.messages:
             log.runs.append(_LogRun(trusts_words=self._is_desktop))
             closed = [run for run in log.runs if run.session is not None and run.session.is_closed]
@@ -236,10 +243,11 @@ class LogImporter:
         return self._session(log, run, line, first).frame(line.wall_ns, _STREAMS[sender], data)
 
     def _cut(self, log: _ServerLog, line: HeldLine, first: HeldLine | None = None) -> list[SessionRecord]:
-        """Take a message of which the log has only the beginning."""
+        """Take a message of which the log has only the beginning, or that it has in a form that is not read."""
         assert line.message is not None
         size_bytes = len(line.message.text.encode("utf-8", "replace"))
-        why = f"line {line.number} of the log has only the beginning of a message"
+        what = "a message that is not written as JSON" if is_printed(line.message) else "only the beginning of a message"
+        why = f"line {line.number} of the log has {what}"
         return self._session(log, log.run, line, first).gap(line.wall_ns, size_bytes, why)
 
     def _plain(self, log: _ServerLog, line: HeldLine) -> list[SessionRecord]:
@@ -321,6 +329,14 @@ class LogImporter:
                 continue
             records += self._sent(log, run, line, sender, first)
         return records
+
+    def _release_earlier(self, log: _ServerLog, line: HeldLine) -> list[SessionRecord]:
+        """Take the messages that waited before an `initialize`, which tells whose log it is: they are of an earlier session."""
+        earlier = next((held for held in log.held if held.message is not None), None)
+        if earlier is None or line.message is None:
+            return []
+        log.run.senders.sender(line.message.value, line.message.before)
+        return self._release(log, log.run, earlier)
 
     def _session(self, log: _ServerLog, run: _LogRun, line: HeldLine, first: HeldLine | None = None) -> StdioSession:
         """Return the session of a run. A new one begins with `line`; `first` is its first message, if that comes later."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from .log_messages import PRINTED
+
 _HEAD_BYTES: Final = 4096
 
 _PACKETS: Final = "save the packets as pcapng instead: editcap OLD new.pcapng, or “Save as” in Wireshark"
+_RUN: Final = "record the server with mcpspy run, or over HTTP with mcpspy proxy"
 _RECORD: Final = "record the server with mcpspy proxy, or save a HAR"
 _UNPACK: Final = "unpack it: {} FILE | mcpspy show -"
 FOLLOWED: Final = re.compile(
@@ -37,9 +40,16 @@ _KINDS: Final = (
     (rb"SQLite format 3\0", "an SQLite database that is not one of MCPHawk 1", "export a log or a HAR of the program that made it"),
     (rb"(?i)<!doctype html|<html", "an HTML page", "save the log itself as text, without the page around it"),
     (rb"\x89PNG|\xff\xd8\xff", "a picture, PNG or JPEG", "copy the text, or the file that it shows"),
-    (rb"\x7fELF", "a program or a core dump (ELF)", "record the server with mcpspy run"),
+    (rb"\x7fELF", "a program or a core dump (ELF)", _RUN),
 )  # fmt: skip
 _SPREAD: Final = re.compile(rb"""^[ \t]*"?jsonrpc"?[ \t]*:[ \t]*["']2\.0["'][ \t]*,?[ \t\r]*$""", re.MULTILINE)
+
+_WITHOUT_MESSAGES: Final = (
+    (rb"\bmcp\.server\.lowlevel\.server\b|\bProcessing request of type \w+Request\b|\bReceived message: root=\w+Notification\(",
+     "the Python SDK, which logs no messages on stdio"),
+    (rb"\[(?:info|error)\] \S{1,80}: (?:Handling \w+ action|Client error for command )", "Cursor, which logs no messages"),
+    (rb'(?m)^\{"(?:debug|error)":".{0,4000}"sessionId":"', "Claude Code, which logs no messages"),
+)  # fmt: skip
 
 
 def unreadable(head: bytes) -> str:
@@ -49,7 +59,11 @@ def unreadable(head: bytes) -> str:
         if re.match(pattern, begin):
             return f"this is {title}, which mcpspy does not read; {instead}"
     if _SPREAD.search(head):
-        return (
-            "its JSON-RPC messages are spread over several lines; write each on one line, as JSON: jq -c . FILE | mcpspy show -"
-        )
+        instead = "jq -c . FILE | mcpspy show -" if re.match(rb'[\[{]\s*["{]', begin) else f"let the program do so, or {_RUN}"
+        return f"its JSON-RPC messages are spread over several lines; write each on one line, as JSON: {instead}"
+    if PRINTED.search(head.decode("utf-8", "replace")):
+        return f"its JSON-RPC messages are printed as objects, which leaves out parts; log them as JSON, or {_RUN}"
+    for pattern, program in _WITHOUT_MESSAGES:
+        if re.search(pattern, head):
+            return f"this is a log of {program}; {_RUN}"
     return ""
