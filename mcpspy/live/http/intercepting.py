@@ -213,7 +213,7 @@ class InterceptingPair(ConnectionPair):
         state = self.hands
         state.is_unsent = True
         state.taken = TakenMessage(opening, own, heads[0])
-        if b"\r\nexpect:" in head.lowered:
+        if head.version == b"HTTP/1.1" and (head.value(b"expect") or b"").strip(b" \t").lower() == b"100-continue":
             self._invite(state.taken, now_ns, records)
 
     def _may_act(self, sender: Side, transaction: ProxiedTransaction) -> bool:
