@@ -335,7 +335,7 @@ class TransactionAssembler:
             if opened.transaction.status >= HTTP_REDIRECTS and sender == SERVER and not opened.transaction.refusal:
                 encoding = open_stream.stream.head.get("content-encoding")
                 opened.transaction.refusal = readable(unit.frame.data, encoding)[:MAX_REFUSAL_BYTES]
-            if open_stream.is_metadata or (sender == SERVER and _may_answer_registration(opened, unit)):
+            if open_stream.is_metadata or (sender == SERVER and _answers_registration(open_stream, unit)):
                 self._check_document(opened, unit, open_stream.stream.head)
             is_ours = open_stream.stream.injected and unit.frame.data and sender == SERVER  # no replay client's request
             if is_ours and (self._intercepted is None or not unit.frame.injected):  # an intercept's answer is no refusal
@@ -509,10 +509,11 @@ def _resumes_unknown_event(opened: OpenTransaction) -> bool:
     return state.scope.kind is ScopeKind.SESSION and id.isascii() and hash(id) not in state.event_ids
 
 
-def _may_answer_registration(opened: OpenTransaction, unit: Unit) -> bool:
-    transaction, request = opened.transaction, opened.transaction.request
-    is_json = request is not None and "json" in request.head.media_type
-    return is_json and transaction.method == "POST" and not (transaction.request_messages or unit.event)
+def _answers_registration(open_stream: _OpenStream, unit: Unit) -> bool:
+    transaction = open_stream.opened.transaction
+    if transaction.method != "POST" or transaction.request_messages or unit.event or unit.pieces:
+        return False
+    return b'"registration_client_uri"' in readable(unit.frame.data, open_stream.stream.head.get("content-encoding"))
 
 
 def _about(stream: Stream, unit: Unit) -> bytes:

@@ -126,6 +126,11 @@ WELL = {
     "the answer to a registration": (
         b"POST /register\r\nContent-Type: application/json",
         answer(b'{"client_id":"c","registration_client_uri":"SERVER/register/c"}', status=b"201 Created")),
+    "another answer in JSON": (
+        b"POST /other\r\nContent-Type: application/json",
+        answer(b'{"resource":"https://a.example","issuer":"SERVER"}')),
+    "another answer in JSON in a coding that nobody knows": (
+        b"POST /other\r\nContent-Type: application/json", answer(b"\xff", coding=b"x-unknown")),
     "the answer to a registration elsewhere": (
         b"POST /register\r\nContent-Type: application/json",
         answer(b'{"client_id":"c","registration_client_uri":"https://a.example/c"}', status=b"201 Created")),
@@ -160,6 +165,7 @@ def test_an_address_that_stays_is_mcpspys_fault_and_nothing_else_is(
         server.close()
         client.rest()
     findings = json.loads(run("check", "--json", str(tmp_path / "x.mcpspy")).stdout)["findings"]
+    assert count or not {finding["rule"] for finding in findings} & {"foreign-resource"}
     about = [finding for finding in findings if finding["rule"] == "unrewritten-address"]
     assert [finding["culprit"] for finding in about] == ["mcpspy"] * count, findings
     accused = {finding["rule"] for finding in findings if finding["culprit"] == "server"}
