@@ -4,7 +4,6 @@ The stages are those of stdio's `decode`: parts are joined, payloads are cut, fl
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from ...records import Frame
@@ -41,10 +40,10 @@ class Unit(NamedTuple):
 class BodyDecoder:
     """The units of a body. `answers` says that JSON-RPC is due."""
 
-    __slots__ = ("_answers", "_encoding", "_held", "_is_coded", "_is_json", "damaged")
+    __slots__ = ("_answers", "_encoding", "_held", "_is_json", "_unread_coding", "damaged")
 
     def __init__(self, head: Head, *, answers: bool) -> None:
-        self._is_json, self._encoding, self._is_coded = _body_of(head)
+        self._is_json, self._encoding, self._unread_coding = _body_of(head)
         self._answers = answers
         self._held: list[Frame] = []
         self.damaged = False
@@ -80,15 +79,20 @@ class BodyDecoder:
             data = _read(frame.data, self._encoding)
         except MissingDecoderError as error:
             return [sealed(frame.data, error)] if self._is_json and self._answers else []
-        return body_pieces(data, is_json=self._is_json and not self._is_coded, answers=self._answers)
+        return body_pieces(data, is_json=self._is_json and not self._unread_coding, answers=self._answers)
 
 
-@lru_cache(maxsize=256)
-def _body_of(head: Head) -> tuple[bool, str, bool]:
-    """Return whether a body is JSON, its content encoding, and whether it has a coding that nobody here can undo."""
-    media_type = head.media_type
-    is_json = media_type == "application/json" or media_type.endswith("+json")
-    return is_json, head.get("content-encoding"), bool(unread_coding(head))
+def _body_of(head: Head) -> tuple[bool, str, str]:
+    """Return whether a body is JSON, its content encoding, and the coding of it that nobody here can undo."""
+    if head.body is None:
+        is_json = head.media_type == "application/json" or head.media_type.endswith("+json")
+        head.body = is_json, head.get("content-encoding"), _unread_coding(head)
+    return head.body
+
+
+def unread_coding(head: Head) -> str:
+    """Name a coding of a body that nobody here can undo; empty if there is none. Its body may be as it would be without it."""
+    return _body_of(head)[2]
 
 
 class EventDecoder:
@@ -249,9 +253,7 @@ def is_encoded(frame: Frame, encoding: str) -> bool:
     return sign is None or not frame.data or frame.data.startswith(sign)
 
 
-@lru_cache(maxsize=256)
-def unread_coding(head: Head) -> str:
-    """Name a coding of a body that nobody here can undo; empty if there is none. Its body may be as it would be without it."""
+def _unread_coding(head: Head) -> str:
     for name, known in (("transfer", _TRANSFER_CODINGS), ("content", _CONTENT_CODINGS)):
         for coding in head.get(f"{name}-encoding").lower().split(","):
             if (coding := coding.strip()) not in known:

@@ -19,7 +19,7 @@ EVENT_STREAM: Final = "text/event-stream"
 class Head:
     """A head: the first line, and the fields as name and value, in their order and spelling. What readers ask of each is at hand."""
 
-    __slots__ = ("_values", "fields", "first", "media_type", "method", "status", "target")
+    __slots__ = ("_values", "body", "fields", "first", "media_type", "method", "status", "target")
 
     def __init__(self, first: str, fields: tuple[tuple[str, str], ...] = ()) -> None:
         self.first = first
@@ -33,6 +33,8 @@ class Head:
         """The status of a response; 0 if it cannot be read."""
         self.media_type = self.get("content-type").partition(";")[0].strip().lower()
         """The content type without parameters, in lower case."""
+        self.body: tuple[bool, str, str] | None = None
+        """Facts of its body, once `decode` has looked for them."""
 
     def get(self, name: str) -> str:
         """Return the value of the first field with this name, in lower case; empty if there is none."""
@@ -88,7 +90,7 @@ def _head(raw: bytes) -> Head:
     return Head(first, tuple(fields))
 
 
-_known_head: Final = lru_cache(maxsize=1024)(_head)
+_known_head: Final = lru_cache(maxsize=4096)(_head)
 """A session has few heads: most differ in the length of a body alone."""
 
 
