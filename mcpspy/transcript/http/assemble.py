@@ -23,8 +23,8 @@ from .decode import (
     EventDecoder,
     StreamDecoder,
     Unit,
+    body_facts,
     readable,
-    unread_coding,
 )
 from .head import EVENT_STREAM, LAST_EVENT_ID, Head, next_urls, read_head
 from .payloads import DONE, add_note, login_urls, measure
@@ -184,7 +184,7 @@ class TransactionAssembler:
             return [*rows, *(self._over(opened) if transaction.over else self._add_row(opened))]
         if stream is not transaction.response:
             return [*rows, *opened.rows]
-        if stream.body_bytes and not transaction.response_messages and (coding := unread_coding(stream.head)):
+        if stream.body_bytes and not transaction.response_messages and (coding := body_facts(stream.head)[2]):
             self._mark_unread(opened, stream.opened.number, stream.at_ns, f"it has {coding}")
         is_early = transaction.request is not None and transaction.request.close is None
         return [*rows, *(opened.rows if is_early else self._over(opened))]  # a 401 may come before the request's body
@@ -462,7 +462,7 @@ class TransactionAssembler:
             self._add_anomaly(opened, unit, "foreign-resource", resource.encode("utf-8", "replace"))
         if opened.transaction.status >= HTTP_REDIRECTS:
             return
-        if "json" in head.media_type and (unread_coding(head) or not document) and not members(document):
+        if "json" in head.media_type and (body_facts(head)[2] or not document) and not members(document):
             self._add_anomaly(opened, unit, "unread-metadata", encoding.encode("utf-8", "replace"))
         for url in login_urls(unit.frame.forwarded or document):
             self._check_url(opened, unit.frame, url, is_coded=bool(encoding))

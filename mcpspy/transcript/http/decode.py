@@ -43,7 +43,7 @@ class BodyDecoder:
     __slots__ = ("_answers", "_encoding", "_held", "_is_json", "_unread_coding", "damaged")
 
     def __init__(self, head: Head, *, answers: bool) -> None:
-        self._is_json, self._encoding, self._unread_coding = _body_of(head)
+        self._is_json, self._encoding, self._unread_coding = body_facts(head)
         self._answers = answers
         self._held: list[Frame] = []
         self.damaged = False
@@ -82,17 +82,12 @@ class BodyDecoder:
         return body_pieces(data, is_json=self._is_json and not self._unread_coding, answers=self._answers)
 
 
-def _body_of(head: Head) -> tuple[bool, str, str]:
+def body_facts(head: Head) -> tuple[bool, str, str]:
     """Return whether a body is JSON, its content encoding, and the coding of it that nobody here can undo."""
     if head.body is None:
         is_json = head.media_type == "application/json" or head.media_type.endswith("+json")
         head.body = is_json, head.get("content-encoding"), _unread_coding(head)
     return head.body
-
-
-def unread_coding(head: Head) -> str:
-    """Name a coding of a body that nobody here can undo; empty if there is none. Its body may be as it would be without it."""
-    return _body_of(head)[2]
 
 
 class EventDecoder:
