@@ -61,6 +61,11 @@ _MIXED: Final = "the log has several sessions at once, and some of their message
 _STREAMS: Final = {CLIENT: STDIN, SERVER: STDOUT}
 
 
+def is_of_desktop(line: str) -> bool:
+    """Return whether Claude Desktop wrote a line of a log, about the server that the line names."""
+    return _DESKTOP.match(line) is not None and _OF_DESKTOP.search(line) is not None
+
+
 class HeldLine(msgspec.Struct):
     """A line whose sender is not known yet: a message, or text."""
 
@@ -164,7 +169,7 @@ class LogImporter:
         if not line.strip():
             return []
         has_head = _DESKTOP.match(line) is not None
-        self._is_desktop = self._is_desktop or (has_head and _OF_DESKTOP.search(line) is not None)
+        self._is_desktop = self._is_desktop or is_of_desktop(line)
         if self._is_desktop and not has_head:
             return self._stderr(next(reversed(self._logs.values()), None), line)
         messages = messages_in(line) if "{" in line or "JSONRPC" in line or "jsonrpc=" in line else []

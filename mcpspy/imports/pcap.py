@@ -34,6 +34,7 @@ _OTHER: Final[dict[str, str]] = {
     "TLS": "{count} of TLS: record what it carries with mcpspy proxy, or follow its HTTP stream in Wireshark",
     "HTTP/2": "{count} of HTTP/2, which mcpspy does not read",
     "no HTTP": "{count} of other protocols",
+    "one side": "{count} with the packets of one side alone: capture both directions",
 }
 
 
@@ -68,6 +69,8 @@ class _Connection(msgspec.Struct):
     to_server: TcpDirection
     to_client: TcpDirection
     ended_by: Side | None = None
+    said: set[Side] = set()
+    """The sides whose bytes are in the file."""
 
 
 class _Route(msgspec.Struct, frozen=True):
@@ -229,6 +232,7 @@ class PacketImporter:
     ) -> None:
         """Take the next bytes of one side, and the packet that completed them."""
         http = connection.http
+        connection.said.add(side)
         connection.server.is_heard = connection.server.is_heard or side == SERVER
         made = (http.client if side == CLIENT else http.server)(self._now_ns(connection, at_ns), data)
         if made:
@@ -266,9 +270,13 @@ class PacketImporter:
         made = connection.http.end(self._now_ns(connection, at_ns), by or connection.ended_by, how or "eof")
         if made:
             self._keep(connection, made, records)
-        if connection.http.why_not and not connection.http.is_mcp:
-            self._others[connection.http.why_not] = self._others.get(connection.http.why_not, 0) + 1
-            connection.http.why_not = ""
+        http = connection.http
+        if http.why_not in ("", "no HTTP") and (connection.said == {SERVER} or (http.why_not and len(connection.said) == 1)):
+            http.why_not = "one side"
+        if http.why_not and not http.is_mcp:
+            self._others[http.why_not] = self._others.get(http.why_not, 0) + 1
+            http.why_not = ""
+            connection.said.clear()
 
     def _keep(self, connection: _Connection, made: list[Record], records: list[SessionRecord]) -> None:
         """Return records, or hold them until their server is known to speak MCP."""

@@ -6,8 +6,11 @@ import re
 from typing import Final
 
 from .log_messages import PRINTED
+from .logs import is_of_desktop
 
 _HEAD_BYTES: Final = 4096
+
+_MAX_SAID_LETTERS: Final = 400
 
 _PACKETS: Final = "save the packets as pcapng instead: editcap OLD new.pcapng, or “Save as” in Wireshark"
 _RUN: Final = "record the server with mcpspy run, or over HTTP with mcpspy proxy"
@@ -67,3 +70,14 @@ def unreadable(head: bytes) -> str:
         if re.search(pattern, head):
             return f"this is a log of {program}; {_RUN}"
     return ""
+
+
+def without_messages(head: bytes) -> str:
+    """Say of the head of a log of Claude Desktop that no message is in it yet; empty if Claude Desktop did not write it."""
+    said = [line.strip() for line in head.decode("utf-8", "replace").split("\n") if is_of_desktop(line)]
+    if not said:
+        return ""
+    return (
+        "this is a log of Claude Desktop without a message to or from the server; "
+        f"its last words: {said[-1][:_MAX_SAID_LETTERS].rstrip('.')}"
+    )

@@ -151,6 +151,45 @@ def test_a_log_without_messages_is_shown_when_it_has_some(begin: str, tmp_path: 
         shown.end()
 
 
+SILENT = {
+    "started": "Server started and connected successfully",
+    "closed": "Server transport closed unexpectedly, this is likely due to the process exiting early",
+    "beginning": "Initializing server...",
+    "a client that left": "Client transport closed",
+    "a command": "Using MCP server command: npx with args and path",
+}
+
+
+@pytest.mark.parametrize("verb", ["show", "check", "import"])
+@pytest.mark.parametrize("case", SILENT)
+def test_a_log_of_claude_desktop_without_messages_is_named_and_its_last_words_are_shown(
+    case: str, verb: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "mcp-server-weather.log"
+    log.write_text(f"npm warn old\n2025-05-07T10:00:00.000Z [weather] [info] {SILENT[case]}\nat x.js:1\n")
+    done = run(verb, str(log))
+    assert done.returncode != 0
+    assert "this is a log of Claude Desktop without a message to or from the server" in done.stderr
+    assert SILENT[case].rstrip(".") in done.stderr
+    assert "not an mcpspy capture" not in done.stderr
+
+
+@pytest.mark.parametrize("begin", ["npm warn old\n", "    at x.js:1\n", ',"params":{}}\n', "\n\n", '{"a":1}\n'])
+def test_a_log_of_claude_desktop_that_begins_without_a_message_is_read(begin: str, tmp_path: Path) -> None:
+    log = tmp_path / "mcp-server-weather.log"
+    log.write_text(begin + LOG.read_text())
+    assert "4 calls" in run("show", str(log)).stdout.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["2025-05-07T10:00:00.000Z [weather] [info] it rains\n", "Server started\n", "npm warn old\n", "{}\n"]
+)
+def test_another_text_is_not_said_to_be_of_claude_desktop(text: str, tmp_path: Path) -> None:
+    other = tmp_path / "other.log"
+    other.write_text(text)
+    assert "Claude Desktop" not in run("show", str(other)).stderr
+
+
 def test_the_log_that_takes_the_place_of_one_that_is_followed_is_shown_too(tmp_path: Path) -> None:
     log = tmp_path / "mcp-server-weather.log"
     lines = LOG.read_text().splitlines(keepends=True)

@@ -227,6 +227,57 @@ def test_a_connection_that_began_before_the_file_is_read_from_its_next_request()
     assert [row.outcome.value for row in transcribe(records).exchanges] == ["ok"] * 2
 
 
+ONE_SIDE = {
+    "the server's": [sent for sent in SEGMENTS if sent.sender == "server"],
+    "the server's without its handshake": [sent for sent in SEGMENTS if sent.sender == "server" and sent.at >= 0],
+    "the server's from its middle": [sent for sent in SEGMENTS if sent.sender == "server" and sent.at > 200],
+    "no HTTP of the client's": dialogue([("client", b"EHLO a\r\n")]),
+    "no HTTP of the server's": dialogue([("server", b"220 ready\r\n")]),
+}
+
+
+@pytest.mark.parametrize("case", ONE_SIDE)
+def test_a_connection_with_the_packets_of_one_side_is_named(case: str) -> None:
+    importer = PacketImporter(Source(name="x", format="pcap"), StreamRecorder)
+    importer.feed(pcap(ONE_SIDE[case]))
+    importer.close()
+    assert importer.passed_over() == ["not read: 1 connection with the packets of one side alone: capture both directions"]
+
+
+NOT_ONE_SIDE = {
+    "both of another protocol": (dialogue([("server", b"220 ready\r\n"), ("client", b"EHLO a\r\n")]), "of other protocols"),
+    "TLS": (dialogue([("client", b"\x16\x03\x01\x02\x00" + b"x" * 100)]), "of TLS"),
+    "HTTP without an answer": (dialogue([("client", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")]), ""),
+    "HTTP that is no MCP": (
+        dialogue(
+            [("client", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), ("server", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")]
+        ),
+        "",
+    ),
+    "no bytes": ([sent for sent in SEGMENTS if not sent.data], ""),
+    "MCP": (SEGMENTS, ""),
+}
+
+
+@pytest.mark.parametrize("case", NOT_ONE_SIDE)
+def test_a_connection_with_both_sides_is_not_said_to_lack_one(case: str) -> None:
+    segments, words = NOT_ONE_SIDE[case]
+    importer = PacketImporter(Source(name="x", format="pcap"), StreamRecorder)
+    importer.feed(pcap(segments))
+    importer.close()
+    said = "".join(importer.passed_over())
+    assert "one side" not in said
+    assert words in said
+    assert bool(said) == bool(words)
+
+
+def test_a_client_without_its_servers_packets_has_given_up_nothing() -> None:
+    (records,) = sessions_of(pcap([sent for sent in SEGMENTS if sent.sender == "client"]))
+    made = transcribe(records)
+    assert {row.outcome.value for row in made.exchanges} == {"unknown"}
+    assert [finding.rule for finding in made.findings] == ["recording-gap"]
+
+
 def test_a_server_that_resets_within_an_answer_is_told() -> None:
     middle = next(at for at, sent in enumerate(SEGMENTS) if sent.sender == "server" and sent.at > 200)
     sent = SEGMENTS[middle]

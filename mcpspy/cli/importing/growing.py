@@ -158,7 +158,7 @@ def followed_log(whats: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
     Raises: ImportFileError.
     """
-    logs = [what for what in whats if os.path.isfile(what) and (can_be_imported(what) or not _has_begun(what))]
+    logs = [what for what in whats if os.path.isfile(what) and (can_be_imported(what, grows=True) or not _has_begun(what))]
     if not logs:
         yield whats
         return

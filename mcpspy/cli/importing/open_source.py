@@ -15,7 +15,7 @@ from ...capture.store.address import STDIN
 from ...errors import ImportFileError
 from ...imports.formats import FORMATS, HEAD_BYTES, Importer, ImportFormat, recognized
 from ...imports.source import Source
-from ...imports.unreadable import unreadable
+from ...imports.unreadable import unreadable, without_messages
 from ...live.http.recorder import StreamRecorder
 
 CHUNK_BYTES = 1 << 18
@@ -69,16 +69,19 @@ def open_source(path: str, named: str | None = None, *, grows: bool = False, cop
     return OpenedSource(file, chosen, chosen.importer(source, StreamRecorder), head, named is not None)
 
 
-def can_be_imported(path: str) -> bool:
-    """Return whether a file can be imported. Raises: ImportFileError: if it is of a known kind that cannot; OSError."""
+def can_be_imported(path: str, *, grows: bool = False) -> bool:
+    """Return whether a file can be imported. Raises: ImportFileError: if it is of a known kind that cannot; OSError.
+
+    One that `grows` may get its first message yet.
+    """
     with open(path, "rb") as file:
-        return is_format(path, file.read(HEAD_BYTES))
+        return is_format(path, file.read(HEAD_BYTES), grows=grows)
 
 
-def is_format(name: str, head: bytes) -> bool:
+def is_format(name: str, head: bytes, *, grows: bool = False) -> bool:
     """Do the same for a file that begins with these bytes."""
     is_read = recognized(head) is not None
-    if not is_read and (what := unreadable(head)):
+    if not is_read and (what := unreadable(head) or ("" if grows else without_messages(head))):
         raise ImportFileError(name, what)
     return is_read
 
