@@ -49,7 +49,8 @@ _NAMES: Final[dict[Side, re.Pattern[str]]] = {CLIENT: _FROM_CLIENT, SERVER: _FRO
 _RELATIONS: Final[dict[Relation, re.Pattern[str]]] = {"received": _RECEIVED, "sent": _SENT}
 
 _CLOCK: Final = re.compile(r"\d\d:\d\d")
-"""The words before a result have one, or say that it was sent, where it was logged, and not quoted in a document."""
+"""The words before a result have one, or say that it was sent, where it was logged, and not quoted in a document.
+A line without words is of a server's output that was saved, if nothing of the client came before."""
 
 _RESULTS: Final[dict[Side, frozenset[str]]] = {
     SERVER: frozenset(
@@ -113,7 +114,8 @@ class Senders:
         if relation is not None and self.owner is None and named is None and own is not None:
             self.owner = own if relation == "sent" else OTHER_SIDE[own]
         if named is not None or relation is None or self.owner is None:
-            return named or own or (_by_result(message) if relation or _CLOCK.search(words) else None)
+            is_output = not words.strip() and not self.sent[CLIENT]
+            return named or own or (_by_result(message) if relation or is_output or _CLOCK.search(words) else None)
         side = self.owner if relation == "sent" else OTHER_SIDE[self.owner]
         if own not in (None, side):
             self._distrusted.add(word)

@@ -132,6 +132,43 @@ def test_in_a_session_a_gap_names_them() -> None:
     assert (gaps(records), notes(records)) == (["left out: 1 × a message whose sender is unknown, line 8"], [])
 
 
+# A server's output that was saved
+
+OUTPUT = {
+    "results": ([HELLO, TOOLS], ["←0", "←1"]),
+    "results and notifications": ([HELLO, '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}', TOOLS], None),
+    "a banner first": (["server 1.0", HELLO, TOOLS], ["←0", "←1"]),
+    "blanks before them": ([f"  {HELLO}", f"\t{TOOLS}"], ["←0", "←1"]),
+    "a result that both sides may send, among others": ([HELLO, PONG], ["←0"]),
+}
+NO_OUTPUT = {
+    "only results that both sides may send": [PONG, _STATUS_ERROR],
+    "results after words of a document": [f"> {HELLO}", f"- {TOOLS}"],
+    "a result in quotes": [f"`{HELLO}`"],
+}
+
+
+@pytest.mark.parametrize("name", OUTPUT)
+def test_the_output_of_a_server_has_no_messages_of_a_client(name: str) -> None:
+    lines, messages = OUTPUT[name]
+    (records,) = read("\n".join(lines) + "\n")
+    assert [text for text in seen(records) if text[0] != "!"] == (messages or ["←0", "←notifications/tools/list_changed", "←1"])
+    assert any("client" in gap or "sender is unknown" in gap for gap in gaps(records))
+    assert rules(records) == {"recording-gap"}
+
+
+@pytest.mark.parametrize("name", NO_OUTPUT)
+def test_what_is_no_output_of_a_server_is_left_out(name: str) -> None:
+    importer = LogImporter(Source(name="x.log", format="log", wall_ns=1, sha256="ab"))
+    assert [*importer.feed("\n".join(NO_OUTPUT[name]).encode()), *importer.close()] == []
+
+
+def test_a_result_of_which_the_request_is_left_out_has_no_side() -> None:
+    (records,) = read(f"{INIT}\n{HELLO}\n{READY}\n{TOOLS}\n")
+    assert gaps(records) == ["left out: 1 × a message whose sender is unknown, line 4"]
+    assert "unpaired-response" not in rules(records)
+
+
 # Requests of the Python SDK that HTTP refused
 
 
