@@ -462,7 +462,8 @@ class TransactionAssembler:
             self._add_anomaly(opened, unit, "foreign-resource", resource.encode("utf-8", "replace"))
         if opened.transaction.status >= HTTP_REDIRECTS:
             return
-        if "json" in head.media_type and (body_facts(head)[2] or not document) and not members(document):
+        is_sealed = bool(encoding and unit.frame.data) and (body_facts(head)[2] or not document)
+        if is_sealed and "json" in head.media_type and not members(document):
             self._add_anomaly(opened, unit, "unread-metadata", encoding.encode("utf-8", "replace"))
         for url in login_urls(unit.frame.forwarded or document):
             self._check_url(opened, unit.frame, url, is_coded=bool(encoding))
