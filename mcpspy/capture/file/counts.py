@@ -25,24 +25,27 @@ def counted(path: str, most_bytes: int) -> RecordCounts:
 
     Raises: OSError; CaptureError: if the file is no capture.
     """
-    counts, held = RecordCounts(), b""
+    counts, held, number = RecordCounts(), b"", 1
     with open(path, "rb") as file:
         while file.tell() < most_bytes and (chunk := file.read(CHUNK_BYTES)):
             is_first = file.tell() == len(chunk)
             block, end, held = (held + chunk).rpartition(b"\n")
             block += end
-            if not _take(block.partition(b"\n")[2] if is_first else block, counts, is_first=is_first):
+            if is_first:
+                block = block.partition(b"\n")[2]
+            lines = BytesIO(block).readlines()
+            if (is_first and not lines) or not _take(block, lines, counts, number):  # no lines: a header alone, or none
                 return _read(path, most_bytes)
+            number += len(lines)
     return counts
 
 
-def _take(block: bytes, counts: RecordCounts, *, is_first: bool) -> bool:
-    """Count whole lines. Return False if their records have to be read."""
-    lines = BytesIO(block).readlines()
-    if not lines:
-        return not is_first  # a header alone, or none
+def _take(block: bytes, lines: list[bytes], counts: RecordCounts, number: int) -> bool:
+    """Count whole lines, of which the first has this number. Return False if their records have to be read."""
     if block.count(_KIND) != len(lines) or _PART in block or not seals(lines):
         return False
+    if not all(line.startswith(b'{"n":%d,' % own) for own, line in enumerate(lines, number)):
+        return False  # a piece is missing, or comes twice
     if _STDERR in block:
         for line in lines:
             if _STDERR in line and isinstance(record := sound_record(line[:-1]), Open):

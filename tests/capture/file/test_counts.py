@@ -40,6 +40,27 @@ def test_most_captures_are_counted_without_reading_records(monkeypatch: pytest.M
             of_bytes(path)
 
 
+@pytest.mark.parametrize("chunk_bytes", [777, 1 << 20])
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize(("first", "last"), [(5, 6), (5, 12), (1, 8), (4, 30), (12, 13)])
+def test_lines_that_occur_again_are_counted_once(
+    first: int, last: int, times: int, chunk_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counts, "CHUNK_BYTES", chunk_bytes)
+    lines = (ROOT / "captures" / "logs.mcpspy").read_bytes().splitlines(keepends=True)[:-1]
+    sound, damaged = tmp_path / "sound.mcpspy", tmp_path / "damaged.mcpspy"
+    sound.write_bytes(b"".join(lines))
+    damaged.write_bytes(b"".join([*lines[:last], *lines[first:last] * times, *lines[last:]]))
+    assert of_bytes(damaged) == of_records(damaged) == of_bytes(sound) == of_records(sound)
+
+
+def test_lines_in_the_place_of_as_many_others_are_counted_once(tmp_path: Path) -> None:
+    lines = (ROOT / "captures" / "logs.mcpspy").read_bytes().splitlines(keepends=True)[:-1]
+    damaged = tmp_path / "damaged.mcpspy"
+    damaged.write_bytes(b"".join([*lines[:10], *lines[6:10], *lines[14:]]))
+    assert of_bytes(damaged) == of_records(damaged)
+
+
 @given(st.data())
 def test_a_capture_that_was_cut_or_changed_has_the_counts_of_its_records(data: st.DataObject) -> None:
     whole = (ROOT / "captures" / data.draw(st.sampled_from(["logs.mcpspy", "streamable.mcpspy"]))).read_bytes()
