@@ -45,7 +45,11 @@ _KINDS: Final = (
     (rb"\x89PNG|\xff\xd8\xff", "a picture, PNG or JPEG", "copy the text, or the file that it shows"),
     (rb"\x7fELF", "a program or a core dump (ELF)", _RUN),
 )  # fmt: skip
-_SPREAD: Final = re.compile(rb"""^[ \t]*"?jsonrpc"?[ \t]*:[ \t]*["']2\.0["'][ \t]*,?[ \t\r]*$""", re.MULTILINE)
+_SPREAD: Final = re.compile(
+    rb"""^[ \t]*(?:"?jsonrpc"?[ \t]*:[ \t]*["']2\.0["']|"?method"?[ \t]*:[ \t]*["'](?:initialize|(?:tools|notifications)/\w+)["'])"""
+    rb"[ \t]*,?[ \t\r]*$",
+    re.MULTILINE,
+)
 
 _WITHOUT_MESSAGES: Final = (
     (rb"\bmcp\.server\.lowlevel\.server\b|\bProcessing request of type \w+Request\b|\bReceived message: root=\w+Notification\(",

@@ -107,6 +107,8 @@ FILES: dict[str, tuple[bytes, str, str]] = {
     "words of a server": (b"INFO processing request of type A\nReceived message: root=1\n", "", ""),
     "an error of another editor": (b"2025-06-01 19:23:14 [error] x: client failed\n", "", ""),
     "lines of debug": (b'{"debug":"x","cwd":"/b"}\n', "", ""),
+    "pretty without jsonrpc": (b'received 1: {\n  "method": "tools/list",\n  "params": {}\n}\n', "over several lines", "mcpspy run"),
+    "a method of something else": (b'{\n  "method": "POST",\n  "path": "/tools/list"\n}\n', "", ""),
     "an access log": (b"POST /mcp 200 12 ms\n", "", ""),
     "a number and a colon": (b"12:30 started\n", "", ""),
 }  # fmt: skip
