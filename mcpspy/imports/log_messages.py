@@ -103,8 +103,10 @@ def _printed_message(line: str) -> list[LineMessage]:
 
 def _is_pasted(before: str, first_before: str) -> bool:
     """Return whether the words before a message, and those before an equal one, show that it was on a line of its own."""
-    words, first_words = (_BETWEEN.sub("", text, count=1).strip() for text in (before, first_before))
-    return _CLOCK.search(before) is not None or words in ("", first_words)
+    if _CLOCK.search(before) is not None:
+        return True
+    words, first_words = (_BETWEEN.sub("", text[-_NEAR_LETTERS:], count=1).strip() for text in (before, first_before))
+    return words in ("", first_words)
 
 
 def _made(line: str, opening: re.Match[str], before: str, depth: int) -> tuple[list[LineMessage], int]:

@@ -90,7 +90,7 @@ class _LogRun:
 class _ServerLog:
     """The lines about one server, in order, and its sessions, the newest last."""
 
-    __slots__ = ("are_mixed", "closed_ns", "closing", "held", "is_dumping", "label", "last", "lost", "runs", "was_repeated")
+    __slots__ = ("are_mixed", "closed_ns", "closing", "held", "is_dumping", "label", "last", "lost", "repeats", "runs")
 
     def __init__(self, label: str, *, trusts_words: bool) -> None:
         self.label = label
@@ -102,7 +102,7 @@ class _ServerLog:
         self.held: list[HeldLine] = []
         self.last: tuple[Any, int] = (None, 0)
         self.lost: list[int] = []
-        self.was_repeated = False
+        self.repeats = 0
         self.is_dumping = False
         """True within an object that Claude Desktop prints over several lines."""
 
@@ -127,7 +127,7 @@ class LogImporter:
     """Records from the bytes of a log, cut anywhere. `feed` and `close` return them, each after the number of its session."""
 
     __slots__ = (
-        "_clock", "_is_desktop", "_is_often", "_last_ns", "_line", "_lines", "_logs", "_prompts", "_repeats", "_sessions",
+        "_clock", "_is_desktop", "_last_ns", "_line", "_lines", "_logs", "_prompts", "_repeats", "_sessions",
         "_source", "_unknown",
     )  # fmt: skip
 
@@ -139,7 +139,6 @@ class LogImporter:
         self._last_ns: int | None = None
         self._line = 0
         self._prompts = self._repeats = self._unknown = 0
-        self._is_often = False
         """True if a message came more often than two loggers would write it."""
         self._logs: dict[str, _ServerLog] = {}
         self._sessions = 0
@@ -159,7 +158,7 @@ class LogImporter:
     def passed_over(self) -> list[str]:
         """Say what the file has that is not read. Gaps in the captures name the messages that nothing told the sender of."""
         prompts = [f"not read: {self._prompts} × a model call; record them with mcpspy proxy --model"] if self._prompts else []
-        again = [f"not read: {self._repeats:,} × a message that is the same as the one before it"] if self._is_often else []
+        again = [f"not read: {self._repeats:,} × a message that is the same as the one before it"] if self._repeats else []
         unknown = [f"not read: {self._unknown:,} × a message whose sender is unknown"] if self._unknown else []
         return [*self._lines.left_out(), *prompts, *again, *unknown]
 
@@ -201,9 +200,8 @@ class LogImporter:
         (value, at_ns), log.last = log.last, (message.value, self._last_ns or 0)
         has_id = isinstance(value, dict) and value.get("id") is not None
         is_repeated = has_id and not self._is_desktop and value == message.value and log.last[1] - at_ns <= _REPEATED_NS
-        self._repeats += is_repeated
-        self._is_often = self._is_often or (is_repeated and log.was_repeated)
-        log.was_repeated = is_repeated
+        log.repeats = log.repeats + 1 if is_repeated else 0
+        self._repeats += 2 if log.repeats == 2 else log.repeats > 2  # a single repeat is that of another logger
         return is_repeated
 
     def _message(self, log: _ServerLog, line: HeldLine) -> list[SessionRecord]:

@@ -83,5 +83,5 @@ def without_messages(head: bytes) -> str:
         return ""
     return (
         "this is a log of Claude Desktop without a message to or from the server; "
-        f"its last words: {said[-1][:_MAX_SAID_LETTERS].rstrip('.')}"
+        f"its last line: {said[-1].partition('{')[0][:_MAX_SAID_LETTERS].rstrip(' .:')}"
     )

@@ -8,6 +8,7 @@ import signal
 import sys
 from _thread import start_new_thread
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Self
 
 
@@ -33,13 +34,13 @@ def cancel_at_end(task: asyncio.Task[Any]) -> None:
 
 
 class Interrupts:
-    """Ctrl-C while loops run one after the other: it cancels the task that runs, and `any` tells that it came, wherever it did.
+    """Ctrl-C while loops run one after the other: it cancels the task that runs, and `has_come` is true from then on.
 
     KeyboardInterrupt, which Python raises otherwise, may strike while a loop is made or closed, which then stays half done.
     """
 
     def __init__(self) -> None:
-        self.any = False
+        self.has_come = False
         self._task: asyncio.Task[Any] | None = None
 
     def __enter__(self) -> Self:
@@ -52,13 +53,14 @@ class Interrupts:
     def cancel(self, task: asyncio.Task[Any]) -> None:
         """Cancel this task once Ctrl-C comes, or now if it came before."""
         self._task = task
-        if self.any:
+        if self.has_come:
             task.cancel()
 
     def _take(self, *_: object) -> None:
-        self.any = True
+        self.has_come = True
         if self._task is not None and not self._task.done():
-            self._task.get_loop().call_soon_threadsafe(self._task.cancel)
+            with suppress(RuntimeError):  # its loop is closed
+                self._task.get_loop().call_soon_threadsafe(self._task.cancel)
 
 
 def _read_in_a_thread(loop: asyncio.AbstractEventLoop, fd: int, call: Callable[[bytes], None]) -> Callable[[], object]:

@@ -94,7 +94,7 @@ def mark_unread(rows: Iterable[Row], info: CaptureInfo, holes: Mapping[Side, int
     `holes` has the number of the last record by which messages of a side are missing, `damaged_ns` the time of the last damage.
     """
     marked: list[Row] = []
-    is_deaf = all(transaction.response is None for transaction in info.transactions.values())
+    is_deaf = bool(info.transactions) and all(transaction.response is None for transaction in info.transactions.values())
     for row in rows:
         if not isinstance(row, Exchange) or row.capture != info.index or row.response is not None or not row.over:
             continue

@@ -361,7 +361,7 @@ class _CaptureReader:
         info.complete = False
         self._decoder.damage()
         if self._http is not None:
-            self._http.damage()
+            self._http.damage(record.at_ns + info.shift_ns)
         return ()
 
     def _stall(self, record: Stall) -> None:

@@ -81,7 +81,7 @@ def can_be_imported(path: str, *, grows: bool = False) -> bool:
 def is_format(name: str, head: bytes, *, grows: bool = False) -> bool:
     """Do the same for a file that begins with these bytes."""
     is_read = recognized(head) is not None
-    if not is_read and (what := unreadable(head) or ("" if grows else without_messages(head))):
+    if not is_read and (what := unreadable(head) or ("" if grows or len(head) == HEAD_BYTES else without_messages(head))):
         raise ImportFileError(name, what)
     return is_read
 

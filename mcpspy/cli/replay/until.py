@@ -97,7 +97,7 @@ class _UntilSearch:
         unanswered = 0
         while (rows := self.shrinking.next()) is not None and unanswered < MAX_UNRESOLVED:
             result = self._play(rows, interrupts)
-            self.is_stopped = interrupts.any or result.report.stopped is not None
+            self.is_stopped = interrupts.has_come or result.report.stopped is not None
             if self.is_stopped:
                 return
             is_begun = result.failure is None and is_handshake_answered(

@@ -122,7 +122,8 @@ class Rewriting:
 
     def is_metadata(self, target: bytes) -> bool:
         """Return whether OAuth's metadata is at this target."""
-        return target.partition(_WELL_KNOWN)[2].startswith(_METADATA) or target in self.metadata_targets
+        path = target.partition(b"?")[0]
+        return path.partition(_WELL_KNOWN)[2].startswith(_METADATA) or target in self.metadata_targets
 
     def endpoint(self, uri: str) -> str:
         """Rewrite the URI of an `endpoint` event. A relative one stays; an absolute one at the upstream becomes ours."""

@@ -6,6 +6,7 @@ A record goes in; the rows that are new or changed come out. `decode` cuts bodie
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, SERVER, Close, Frame, Intercept, Note, Open
@@ -54,6 +55,8 @@ KEEP_ALIVE: Final = "ping"
 """The type of events that some servers send in place of comments."""
 METADATA: Final = ("/.well-known/oauth-", "/.well-known/openid-configuration")
 """Paths at which a server publishes the name of the resource (RFC 9728) and of the issuer that it is (RFC 8414)."""
+_MAX_URLS: Final = 100
+"""So many addresses of a document are looked at: no login has more."""
 _HTTP_OK: Final = 200
 _SWITCHING_PROTOCOLS: Final = 101
 RESPONSE_REFUSED: Final = "response-refused"
@@ -69,7 +72,9 @@ class _OpenStream:
         self.stream = stream
         self.opened = opened
         self.decoder = decoder
-        self.is_metadata = stream.opened.sender == SERVER and any(name in opened.transaction.target for name in METADATA)
+        self.is_metadata = stream.opened.sender == SERVER and any(
+            name in opened.transaction.target.partition("?")[0] for name in METADATA
+        )
         self.broken: UnpairedMessage | None = None
         """The last message that could not be read; if the stream breaks off, it was cut short."""
 
@@ -227,13 +232,13 @@ class TransactionAssembler:
         if transaction.method == "GET" and not scope.is_one_transaction:
             scope.unread = True
 
-    def damage(self) -> None:
-        """Note that records are missing here: the next frame of each stream may lack its beginning, or its middle."""
+    def damage(self, at_ns: int) -> None:
+        """Note that records are missing here, at this time: the next frame of each stream may lack its beginning, or its middle."""
         for open_stream in self._streams.values():
             if open_stream.decoder is not None:
                 open_stream.decoder.damaged = True
         for opened in self._transactions.values():
-            opened.note_gap()
+            opened.note_gap(at_ns)
 
     def end(self) -> Sequence[Row]:
         """End all streams and transactions."""
@@ -462,21 +467,26 @@ class TransactionAssembler:
             self._add_anomaly(opened, unit, "foreign-resource", resource.encode("utf-8", "replace"))
         if opened.transaction.status >= HTTP_REDIRECTS:
             return
-        is_sealed = bool(encoding and unit.frame.data) and (body_facts(head)[2] or not document)
-        if is_sealed and "json" in head.media_type and not members(document):
+        is_coded = bool(encoding)
+        is_unreadable = is_coded and unit.frame.data and not unit.damaged and (body_facts(head)[2] or not document)
+        if is_unreadable and "json" in head.media_type and not members(document) and self._passes_tap(opened, is_coded=True):
             self._add_anomaly(opened, unit, "unread-metadata", encoding.encode("utf-8", "replace"))
-        for url in login_urls(unit.frame.forwarded or document):
-            self._check_url(opened, unit.frame, url, is_coded=bool(encoding))
+        for url in islice(dict.fromkeys(login_urls(unit.frame.forwarded or document)), _MAX_URLS):
+            self._check_url(opened, unit.frame, url, is_coded=is_coded)
 
     def _check_url(self, opened: OpenTransaction, record: Frame | Open, url: str, *, is_coded: bool = False) -> None:
         """Note a URL that leads a client past the tap, which was told another address of the server."""
-        request, server = opened.transaction.request, origin(self._scopes.url)
-        if request is None or not (request.opened.forwarded or is_coded) or origin(url) != server:
-            return
-        if origin(f"http://{request.head.get('host')}") != server:  # else the client knows the server by its own name
+        if origin(url) == origin(self._scopes.url) and self._passes_tap(opened, is_coded=is_coded):
             at_ns = record.at_ns + self._capture_info.shift_ns
             anomaly = Anomaly(record.number, at_ns, "unrewritten-address", url.encode("utf-8", "replace"))
             opened.transaction.anomalies = appended(opened.transaction.anomalies, anomaly)
+
+    def _passes_tap(self, opened: OpenTransaction, *, is_coded: bool) -> bool:
+        """Return whether a client was told the tap's address, and not the server's: then what names the server is rewritten."""
+        request = opened.transaction.request
+        if request is None or not (request.opened.forwarded or is_coded):
+            return False
+        return origin(f"http://{request.head.get('host')}") != origin(self._scopes.url)
 
     def _add_anomaly(self, opened: OpenTransaction, unit: Unit, name: str, data: bytes) -> None:
         frame, transaction = unit.frame, opened.transaction

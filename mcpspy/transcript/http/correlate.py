@@ -44,7 +44,7 @@ _METHOD_NOT_FOUND: Final = b"-32601"
 class OpenTransaction:
     """A transaction that goes on, with the requests it carries. `state` is the scope of its ids."""
 
-    __slots__ = ("is_modern", "requests", "resumed", "resumes", "server_requests", "state", "transaction", "unread")
+    __slots__ = ("is_modern", "last_gap", "requests", "resumed", "resumes", "server_requests", "state", "transaction")
 
     def __init__(self, transaction: Transaction, state: ScopeState, *, resumes: str) -> None:
         self.transaction = transaction
@@ -58,24 +58,25 @@ class OpenTransaction:
         """The id of the event after which it asks for more; empty if it does not."""
         self.resumed: OpenTransaction | None = None
         """The transaction without a session whose stream broke off and goes on here."""
-        self.unread: tuple[Stream | None, list[Exchange]] = None, []
-        """The response at the last gap, and the exchanges that waited then for what it carries."""
+        self.last_gap: tuple[Stream | None, int] = None, -1
+        """The response at the last gap, and the time of the gap."""
 
-    def note_gap(self) -> None:
+    def note_gap(self, at_ns: int) -> None:
         """Note that records are missing here, which may have had the answers to what waits."""
-        carries_others = self.transaction.method == "GET" and (self.resumes or self.state.scope.kind is ScopeKind.STREAM)
-        others = self.state.correlator.requests[CLIENT].waiting.values() if carries_others else ()
-        asked = [exchange for exchange in self.server_requests if exchange.response is None]
-        self.unread = self.transaction.response, [*self.waiting, *asked, *others]
+        self.last_gap = self.transaction.response, at_ns
 
     def mark_unread(self) -> None:
-        """Mark what was not answered after a gap, unless the response began later: then it is all there."""
-        response, exchanges = self.unread
-        is_elsewhere = self.transaction.method != "GET" and self.state.scope.kind is ScopeKind.STREAM
-        if response is self.transaction.response and not is_elsewhere:
-            for exchange in exchanges:
-                if exchange.response is None and UNREAD not in exchange.request.flaws:
-                    exchange.request.flaws, exchange.left_ns = (*exchange.request.flaws, UNREAD), None
+        """Mark what was asked before a gap and not answered, unless the response began later: then it is all there."""
+        response, gap_ns = self.last_gap
+        is_stream = self.state.scope.kind is ScopeKind.STREAM
+        if gap_ns < 0 or response is not self.transaction.response or (is_stream and self.transaction.method != "GET"):
+            return
+        carries_others = self.transaction.method == "GET" and (self.resumes or is_stream)
+        others = self.state.correlator.requests[CLIENT].waiting.values() if carries_others else ()
+        for exchange in (*self.requests, *self.server_requests, *others):
+            request = exchange.request
+            if exchange.response is None and request.at_ns <= gap_ns and UNREAD not in request.flaws:
+                request.flaws, exchange.left_ns = (*request.flaws, UNREAD), None
 
     @property
     def rows(self) -> list[Row]:
@@ -330,7 +331,7 @@ class HttpCorrelator:
         self._leave_single(root)
         if opened.is_modern and transaction.ended_by == CLIENT and not is_unread(transaction):
             for exchange in waiting:
-                exchange.left_ns = transaction.ended_ns
+                exchange.left_ns = None if UNREAD in exchange.request.flaws else transaction.ended_ns
         return opened.state.correlator.close()
 
     def _close_unannounced(self, opened: OpenTransaction) -> list[Exchange]:

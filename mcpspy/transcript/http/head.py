@@ -46,7 +46,7 @@ class Head:
         return self.first.partition(" ")[2][4:].strip()
 
 
-_resource_metadata = lazy_pattern(r"(?i)(?<![\w.-])resource_metadata\s*+=[\s\"'<]*+([^\s\"'<>,]++)|\"(?:[^\"\\]|\\.)*+\"")
+_resource_metadata = lazy_pattern(r"(?i)(?<![\w.-])resource_metadata\s*+=[\s\"'<]*+([^\s\"'<>,]++)|\"(?:[^\"\\]|\\.)*+\"?")
 """The parameter of a challenge (RFC 9728, section 5.1), in or without quotes, as lenient clients read it; or another quoted text."""
 
 
@@ -74,7 +74,7 @@ def read_head(raw: bytes) -> Head:
     return _known_head(raw) if len(raw) <= _SHORT_BYTES else _head(raw)
 
 
-_SHORT_BYTES: Final = 4096
+_SHORT_BYTES: Final = 1024
 
 
 def _head(raw: bytes) -> Head:
@@ -91,7 +91,7 @@ def _head(raw: bytes) -> Head:
 
 
 _known_head: Final = lru_cache(maxsize=4096)(_head)
-"""A session has few heads: most differ in the length of a body alone."""
+"""A session has few heads: most differ in the length of a body alone, which has some hundred values."""
 
 
 def date_ns(text: str) -> int | None:

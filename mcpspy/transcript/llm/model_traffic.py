@@ -144,7 +144,7 @@ class ModelTrafficAssembler:
         is_over = add_note(owner.transaction, record, self._capture.shift_ns)
         return self._end_transaction(owner) if is_over else owner.rows
 
-    def damage(self) -> None:
+    def damage(self, at_ns: int) -> None:
         """Mark all answers that are not over: records were lost here, which may have been theirs."""
         for body in self._streams.values():
             if body.owner.decoder is not None:

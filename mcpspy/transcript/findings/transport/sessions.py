@@ -5,10 +5,12 @@ Source: MCP specification, basic/transports of 2025-03-26 to 2025-11-25; 2026-07
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Final
 
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
+from ...clients import ClientKey, Traits
 from ...http.head import EVENT_STREAM, SESSION
 from ...http.transaction import ScopeKind, Transaction
 from ...mcp.fields import revision
@@ -176,34 +178,65 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
                 streams[session] = transaction
     split_hits = list(_split(facts, split, refused))
     yield from split_hits
+    if not refused and not unclear:
+        return
+    openings = _Openings(facts)
     for session, requests in {} if split_hits else refused.items():
-        if not _began_again(facts, session, requests[0]):
-            yield _unknown_session(facts, session, requests)
+        if not openings.began_again(session, requests[0]):
+            yield _unknown_session(facts, session, requests, openings.given(session))
     for session, transaction in unclear.items():
-        if first_ns is not None and first_ns < transaction.at_ns and not _began_again(facts, session, transaction):
+        is_given = first_ns is not None and first_ns < transaction.at_ns
+        if is_given and not openings.began_again(session, transaction):
             yield _vague(facts, session, transaction)
 
 
-def _began_again(facts: CaptureFacts, session: str, refused: Transaction) -> bool:
-    """Return whether the client of a session sent initialize after a refusal, as far as one can tell.
+class _Openings:
+    """The requests of initialize of a capture, by the clients that may have sent them; of equal clients they are looked up once."""
 
-    Another session's place that an initialize took shows that it is not of this one.
-    """
-    return any(
-        initialize.at_ns > refused.at_ns and transaction.scope.replaces in (None, refused.scope)
-        for initialize, transaction in _initializes_of(facts, session)
-    )
+    __slots__ = ("_by_process", "_of_users", "_sent", "_users")
 
+    def __init__(self, facts: CaptureFacts) -> None:
+        traits = clients(facts).traits
+        self._users: dict[str, set[Traits]] = {}
+        for transaction in facts.capture.transactions.values():
+            if transaction.scope.session:
+                self._users.setdefault(transaction.scope.session, set()).add(traits(transaction))
+        self._sent: dict[Traits, list[Transaction]] = {}
+        self._by_process: dict[ClientKey | None, list[Traits]] = {}
+        for initialize in facts.initializes:
+            if initialize.transaction is not None:
+                own = traits(initialize.transaction)
+                if own not in self._sent:
+                    self._by_process.setdefault(own.process, []).append(own)
+                self._sent.setdefault(own, []).append(initialize.transaction)
+        self._of_users: dict[frozenset[Traits], tuple[list[Transaction], set[str]]] = {}
 
-def _initializes_of(facts: CaptureFacts, session: str) -> Iterator[tuple[Exchange, Transaction]]:
-    """Give each initialize that may be of the client of a session, with its transaction."""
-    traits = clients(facts).traits
-    users = {traits(transaction) for transaction in facts.capture.transactions.values() if transaction.scope.session == session}
-    for initialize in facts.initializes:
-        if initialize.transaction is not None:
-            own = traits(initialize.transaction)
-            if any(own.may_be(user) for user in users):
-                yield initialize, initialize.transaction
+    def sent(self, session: str) -> list[Transaction]:
+        """Return those that may be of the client of a session, in the order of time."""
+        return self._of(session)[0]
+
+    def given(self, session: str) -> set[str]:
+        """Return the sessions that may have been given to the client which uses one; equal ones have equal pseudonyms."""
+        return self._of(session)[1]
+
+    def began_again(self, session: str, refused: Transaction) -> bool:
+        """Return whether the client of a session sent initialize after a refusal, as far as one can tell.
+
+        Another session's place that an initialize took shows that it is not of this one.
+        """
+        later = takewhile(lambda transaction: transaction.at_ns > refused.at_ns, reversed(self.sent(session)))
+        return any(transaction.scope.replaces in (None, refused.scope) for transaction in later)
+
+    def _of(self, session: str) -> tuple[list[Transaction], set[str]]:
+        users = frozenset(self._users.get(session, ()))
+        if users not in self._of_users:
+            processes = {user.process for user in users}
+            known = self._by_process if None in processes else {*processes, None}
+            alike = [own for process in known for own in self._by_process.get(process, ()) if any(map(own.may_be, users))]
+            sent = sorted((transaction for own in alike for transaction in self._sent[own]), key=lambda sent: sent.number)
+            given = {sent.response.head.get(SESSION) for sent in sent if sent.response is not None}
+            self._of_users[users] = sent, given - {""}
+        return self._of_users[users]
 
 
 def _split(
@@ -252,13 +285,12 @@ def _denies_session(transaction: Transaction) -> bool:
     return transaction.method == "POST" and (not transaction.refusal or b"session" in transaction.refusal.lower())
 
 
-def _unknown_session(facts: CaptureFacts, session: str, refused: list[Transaction]) -> Hit:
+def _unknown_session(facts: CaptureFacts, session: str, refused: list[Transaction], given: set[str]) -> Hit:
     again = len(refused) - 1
     more = f", but used it {'once' if again == 1 else f'{again} times'} more" if again else ""
     change = ""
-    if given := _sessions_given(facts, session) - {session}:
-        is_other = session not in _sessions_given(facts, session)
-        change = f"; the server had given out {_shown(min(given))}, which the client changed" if is_other else ""
+    if given and session not in given:
+        change = f"; the server had given out {_shown(min(given))}, which the client changed"
     what = f"The session {_shown(session)} was answered with 404, and the client did not initialize again{more}{change}."
     left_ns = facts.capture.last_ns + facts.capture.shift_ns - refused[0].at_ns
     severity = None if more else Severity.WARNING if left_ns > PATIENCE_NS else Severity.NOTE  # it may have had no time to
@@ -279,12 +311,6 @@ def _sessions_in(initialize: Exchange) -> int:
     """Count the sessions that the response to an initialize gives out."""
     response = None if initialize.transaction is None else initialize.transaction.response
     return 0 if response is None else sum(name.lower() == SESSION for name, _ in response.head.fields)
-
-
-def _sessions_given(facts: CaptureFacts, session: str) -> set[str]:
-    """Return the sessions that may have been given to the client which uses one; equal ones have equal pseudonyms."""
-    responses = [transaction.response for _, transaction in _initializes_of(facts, session)]
-    return {stream.head.get(SESSION) for stream in responses if stream is not None} - {""}
 
 
 def _asks_for_session(transaction: Transaction, exchange: Exchange | None) -> bool:
@@ -358,13 +384,14 @@ class _KnownSessions:
 
     def __init__(self, facts: CaptureFacts) -> None:
         self._traits = clients(facts).traits
-        self._firsts: dict[str, Transaction] = {}
+        self._firsts: dict[str, tuple[Transaction, Traits]] = {}
         self._lasts: dict[str, int] = {}
         self._begun: dict[int, int] = {}
         """The time from which a connection has a session."""
         for transaction in facts.capture.transactions.values():
             if transaction.scope.kind is ScopeKind.SESSION and 0 < transaction.status < _BAD_REQUEST:
-                self._firsts.setdefault(transaction.scope.session, transaction)
+                if transaction.scope.session not in self._firsts:
+                    self._firsts[transaction.scope.session] = transaction, self._traits(transaction)
                 self._lasts[transaction.scope.session] = transaction.at_ns
                 self._begun.setdefault(transaction.connection, transaction.at_ns)
 
@@ -378,7 +405,7 @@ class _KnownSessions:
         if connection in self._begun:
             return self._begun[connection] < at_ns
         own = self._traits(transaction)
-        of_client = [first for first in self._firsts.values() if own.may_be(self._traits(first))]
+        of_client = [first for first, traits in self._firsts.values() if own.may_be(traits)]
         used_ns = max((self._lasts[first.scope.session] for first in of_client if first.at_ns < at_ns), default=0)
         return used_ns > 0 and not any(at_ns < first.at_ns < used_ns for first in of_client)
 

@@ -226,7 +226,7 @@ _ANOMALIES: Final = {
     "endpoint-user": (ENDPOINT_USER, "The stream of {target} announces an endpoint with a user before {data}."),
     "endpoint-dialect": (ENDPOINT_DIALECT, "The stream of {target} announces its endpoint as JSON: {data}"),
     "foreign-resource": (FOREIGN_RESOURCE, "The server's metadata names a resource at another origin: {data}"),
-    "unrewritten-address": (UNREWRITTEN_ADDRESS, "The response of {target} leads the client past mcpspy, to {data}"),
+    "unrewritten-address": (UNREWRITTEN_ADDRESS, "The response to {target} sends the client to the server itself: {data}"),
     "unread-metadata": (
         UNREWRITTEN_ADDRESS,
         "The metadata at {target} may name the server: mcpspy cannot read its coding {data}.",
@@ -287,7 +287,7 @@ def _anomaly(facts: CaptureFacts, transaction: Transaction, anomaly: Anomaly) ->
         group = culprit
     elif anomaly.name in _ANOMALIES:
         rule, template = _ANOMALIES[anomaly.name]
-        what = template.format(target=transaction.target, data=data)
+        what = template.format(target=transaction.target.partition("?")[0], data=data)
     else:
         return
     if rule is UNREWRITTEN_ADDRESS:
