@@ -1,5 +1,7 @@
 """Findings about HTTP, and traffic in which nobody is certainly to blame."""
 
+import json
+import time
 from base64 import b64encode
 from typing import Any
 
@@ -7,7 +9,7 @@ import pytest
 
 from mcpspy.records import Partial, Stall
 from mcpspy.transcript.findings.rule import Severity
-from mcpspy.transcript.http.head import decoded_value
+from mcpspy.transcript.http.head import decoded_value, next_urls, read_head
 from tests.transcript.dialogue import notification, request, result, tool_call
 from tests.transcript.traffic import Traffic, initialize, modern, opened_session
 
@@ -368,3 +370,38 @@ def test_an_id_that_comes_back_as_a_string_is_found_over_http_too() -> None:
     traffic = Traffic()
     traffic.post(request(7)).answer(200, result("7"))
     assert traffic.rules == ["id-type-mismatch"]
+
+
+def coded_metadata(host: str) -> Traffic:
+    """Metadata in a coding that nobody knows, asked for at a host."""
+    traffic = Traffic()
+    asked = traffic.get("/.well-known/oauth-protected-resource", Host=host, Accept="application/json")
+    asked.answer(200, b"\x01\x02", Content_Type="application/json", Content_Encoding="sealed")
+    return traffic
+
+
+def test_metadata_that_cannot_be_read_is_a_fault_of_mcpspy_only_where_it_is_in_between() -> None:
+    assert "unrewritten-address" in coded_metadata("127.0.0.1:7777").rules
+    assert "unrewritten-address" not in coded_metadata("127.0.0.1:3001").rules
+
+
+def test_an_address_that_was_not_rewritten_is_told_without_the_query_that_led_to_it() -> None:
+    traffic = Traffic()
+    call = traffic.call("GET", "/callback?code=abc123secretvalue99&state=xyz")
+    call.answer(302, Location="http://127.0.0.1:3001/next")
+    (finding,) = [finding for finding in traffic.findings if finding.rule == "unrewritten-address"]
+    assert "/callback sends the client to the server itself" in finding.what
+    assert "secretvalue" not in finding.what
+
+
+def test_hostile_challenges_and_documents_take_no_time_and_little_room() -> None:
+    began_s = time.process_time()
+    assert list(next_urls(read_head(b'HTTP/1.1 401 No\r\nWWW-Authenticate: "' + b'\\"' * 30_000 + b"\r\n\r\n"))) == []
+    assert time.process_time() - began_s < 1
+    traffic = Traffic()
+    asked = traffic.get("/.well-known/oauth-protected-resource")
+    servers = [f"http://127.0.0.1:3001/{number}" for number in range(2_000)]
+    document = json.dumps({"authorization_servers": servers}).encode()
+    asked.answer(200, document, Content_Type="application/json", Content_Encoding="identity")
+    (transaction,) = traffic.transactions
+    assert 1 <= len(transaction.anomalies) <= 100

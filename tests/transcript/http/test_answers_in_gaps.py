@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.transcript.dialogue import result
+from tests.transcript.dialogue import Dialogue, result
 from tests.transcript.traffic import Traffic, initialize, modern, opened_session
 
 if TYPE_CHECKING:
@@ -73,6 +73,14 @@ def the_modern_revision() -> Traffic:
     return traffic.gap()
 
 
+def a_modern_stream_that_the_client_closes() -> Traffic:
+    traffic = Traffic()
+    call = traffic.post(modern(7)).stream()
+    traffic.gap()
+    call.close("client", "broken")
+    return traffic
+
+
 def without_a_session() -> Traffic:
     traffic = Traffic()
     traffic.post(initialize(0)).answer(200, result(0))
@@ -98,7 +106,7 @@ def a_stream_of_the_first_revision() -> Traffic:
 
 LOST = (
     nothing_after, the_next_call_after, the_body, the_end_of_a_stream, a_connection_that_the_client_closes, a_damaged_line, two_gaps,
-    the_modern_revision, without_a_session, the_handshake, a_stream_of_the_first_revision,
+    the_modern_revision, a_modern_stream_that_the_client_closes, without_a_session, the_handshake, a_stream_of_the_first_revision,
 )  # fmt: skip
 
 
@@ -166,6 +174,19 @@ def test_an_answer_after_a_gap_counts() -> None:
     call.answer(200, result(7))
     (exchange,) = (exchange for exchange in traffic.ends().exchanges if exchange.request.id == "7")
     assert (exchange.outcome.value, exchange.request.flaws) == ("ok", ())
+
+
+def test_a_modern_stream_that_the_client_closes_without_a_gap_is_cancelled() -> None:
+    traffic = Traffic()
+    traffic.post(modern(7)).stream().close("client", "broken")
+    (exchange,) = traffic.ends().exchanges
+    assert exchange.outcome.value == "cancelled"
+
+
+def test_on_stdio_a_subscription_ends_with_its_client_also_after_a_gap() -> None:
+    listen = {"jsonrpc": "2.0", "id": 7, "method": "subscriptions/listen", "params": {"notifications": {}}}
+    (exchange,) = Dialogue().client(listen).gap().client_leaves().ends().exchanges
+    assert exchange.outcome.value == "cancelled"
 
 
 def test_a_client_that_left_without_a_gap_gave_up() -> None:
