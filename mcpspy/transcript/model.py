@@ -95,9 +95,9 @@ class CaptureInfo(msgspec.Struct, eq=False):
     escalations: int = 0
     """The number of times that mcpspy ended the server's processes by force."""
     intercepted_ns: int | None = None
+    """The time of the first intercept that acted, on the capture's own clock; None if none did."""
     restarted: bool = False
     """True if mcpspy restarted its server while the client lived."""
-    """The time of the first intercept that acted, on the capture's own clock; None if none did."""
     unkept: int = 0
     """The number of frames, or parts of frames, of which only length and digest were recorded, and not their bytes."""
     last_ns: int = 0

@@ -1,4 +1,4 @@
-"""Hits about the requests of a client that depend on what the handshakes of their sessions agreed on, noted while rows are packed.
+"""Hits about requests of a client that depend on what the handshakes of their sessions agreed on, noted in one pass over the rows.
 
 Where a handshake changes what was agreed on after a request was looked at, or hits are many, all requests are looked at again.
 """
