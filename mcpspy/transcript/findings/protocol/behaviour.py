@@ -64,8 +64,8 @@ REPEATED_CALL: Final = behaviour_rule(
     title="Same call repeated",
     severity=Severity.NOTE,
     what=(
-        "The same tool was called with the same arguments several times in a row, and each time it gave the same answer. "
-        "Five equal errors are a warning."
+        "The same tool was called three times or more in a row with the same arguments, and the answers were the same. "
+        "From five equal errors on, it is a warning."
     ),
     why="A model that repeats a call did not understand the result or hopes for another one, which costs time and context.",
     blame="The agent: the model behind the client repeated a call that was already answered.",

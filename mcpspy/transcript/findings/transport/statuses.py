@@ -49,7 +49,7 @@ UNREADABLE_RESPONSE: Final = transport_rule(
         "← 200 OK\n  Content-Type: application/json\n  Content-Encoding: lzma\n  7zXZ"
     ),
     clean=CLEAN_POST,
-    advice="Let an HTTP library write the response: chunks without Content-Length, and only codings that the client accepts.",
+    advice="Let an HTTP library write it: chunks or Content-Length, never both, and only codings that the client accepts.",
 )
 
 STATUS_CONTRADICTS: Final = transport_rule(
@@ -140,8 +140,8 @@ UNREWRITTEN_ADDRESS: Final = transport_rule(
     title="Server address not rewritten",
     severity=Severity.ERROR,
     what=(
-        "Metadata for a login, a challenge, a redirect or an endpoint event names the server, and reached the client unchanged: "
-        "it was compressed, although mcpspy asked for it uncompressed, larger than 1 MiB, or in a form that mcpspy does not rewrite."
+        "Metadata for a login, `WWW-Authenticate`, a redirect or an endpoint event still names the server: it was compressed, though "
+        "mcpspy asked for it as it is; or it was larger than 1 MiB; or it has a form that mcpspy does not rewrite."
     ),
     why=(
         "The client knows the server by mcpspy's address: it refuses the metadata, and the login ends there. "
