@@ -47,10 +47,11 @@ for number in (getattr(signal, name) for name in ("SIGHUP", "SIGINT", "SIGQUIT")
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def _stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Paths for stores. No folder is made for them, for few tests need one: making and removing it takes longer than most tests."""
     folder = tmp_path_factory.mktemp("stores")
+    os.environ["MCPSPY_HOME"] = str(folder / "shared")  # of fixtures that several tests share
     return (folder / f"store{number}" for number in count())
 
 

@@ -121,7 +121,15 @@ def test_the_tests_can_send_signals_though_a_script_runs_them_in_the_background(
         signal.signal(signal.SIGINT, kept)
 
 
-def test_no_test_sees_the_store_of_whoever_runs_it(store: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+@pytest.fixture(scope="module")
+def store_of_a_module() -> Path:
+    return Path(os.environ["MCPSPY_HOME"])
+
+
+def test_no_test_sees_the_store_of_whoever_runs_it(
+    store: Path, store_of_a_module: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assert store_of_a_module.is_relative_to(tmp_path_factory.getbasetemp())
     assert os.environ["MCPSPY_HOME"] == str(store)
     assert store.is_relative_to(tmp_path_factory.getbasetemp())
     assert not store.exists()
