@@ -4,6 +4,7 @@ Waiting by inotify costs nothing: it is one blocking `poll`. What is watched is 
 """
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from struct import Struct
 from time import monotonic, sleep
@@ -43,7 +44,7 @@ class Watch:
     watches is reached, `polling` takes over; without `inotify` it does from the start.
     """
 
-    __slots__ = ("_fd", "_folders", "_inotify", "_input_fd", "_known", "_poll", "_reader_fd", "_states")
+    __slots__ = ("_fd", "_folders", "_inotify", "_input_fd", "_known", "_poll", "_reader_fd", "_signal_fds", "_states")
 
     def __init__(self, *, reader_fd: int | None = None, input_fd: int | None = None, inotify: bool = True) -> None:
         self._known: dict[str, int] = {}
@@ -60,11 +61,25 @@ class Watch:
         self._input_fd = input_fd
         if input_fd is not None:
             self._poll.register(input_fd, POLLIN)
+        self._signal_fds: tuple[int, ...] = ()
+        """The pipe by which signals end a wait: its end to read, and that to write."""
 
     @property
     def polling(self) -> bool:
         """True if files are looked at instead of watched by inotify."""
         return self._fd < 0
+
+    def wake_by_signals(self) -> None:
+        """Let each signal that has a handler end a wait, also one that comes just before: the system call would not see that.
+
+        Without inotify this is not needed: no wait is long then.
+        """
+        if self._fd >= 0:
+            self._signal_fds = os.pipe()
+            for fd in self._signal_fds:
+                os.set_blocking(fd, False)
+            self._poll.register(self._signal_fds[0], POLLIN)
+            signal.set_wakeup_fd(self._signal_fds[1], warn_on_full_buffer=False)
 
     def add(self, path: str) -> None:
         """Wait for changes of a file, or in a folder."""
@@ -102,8 +117,7 @@ class Watch:
         """
         if self._fd < 0:
             return self._look_until(timeout_s)
-        ready = self._poll.poll(None if timeout_s is None else max(0, round(timeout_s * 1000)))
-        self._check_reader(ready)
+        ready = self._polled(None if timeout_s is None else max(0, round(timeout_s * 1000)))
         if not any(fd in (self._fd, self._input_fd) for fd, _ in ready):
             return False
         sleep(SETTLE_S)
@@ -111,6 +125,11 @@ class Watch:
 
     def close(self) -> None:
         """Close the watch."""
+        if self._signal_fds:
+            signal.set_wakeup_fd(-1)  # before its descriptor is closed: a second signal must not write to another file
+        for fd in self._signal_fds:
+            os.close(fd)
+        self._signal_fds = ()
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -150,14 +169,17 @@ class Watch:
             left = min(LOOK_S, until - monotonic())
             if left <= 0:
                 return timeout_s is None
-            ready = self._poll.poll(round(left * 1000))
-            self._check_reader(ready)
+            ready = self._polled(round(left * 1000))
             if any(fd == self._input_fd for fd, _ in ready):
                 return True
 
-    def _check_reader(self, ready: list[tuple[int, int]]) -> None:
+    def _polled(self, timeout_ms: int | None) -> list[tuple[int, int]]:
+        ready = self._poll.poll(timeout_ms)
         if any(fd == self._reader_fd and events & (POLLERR | POLLHUP) for fd, events in ready):
             raise BrokenPipeError
+        if self._signal_fds and any(fd == self._signal_fds[0] for fd, _ in ready):
+            os.read(self._signal_fds[0], _EVENTS_BYTES)
+        return ready
 
 
 def _masks(events: bytes) -> Iterator[tuple[int, int]]:

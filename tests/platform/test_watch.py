@@ -1,6 +1,7 @@
 """Waiting for files and folders, with inotify and by looking."""
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -164,3 +165,20 @@ def test_waiting_costs_no_time_on_the_processor(file: Path) -> None:
     watch.wait(1.0)
     assert time.thread_time_ns() - begin_ns < 2_000_000
     watch.close()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no signals that a process sends to itself")
+def test_a_signal_that_came_just_before_a_wait_ends_it_once(make_watch: Maker) -> None:
+    watch = make_watch()
+    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    try:
+        watch.wake_by_signals()
+        os.kill(os.getpid(), signal.SIGUSR1)
+        began_s = time.monotonic()
+        watch.wait(DEADLINE_S if watch.polling is False else LOOK_S)
+        assert time.monotonic() - began_s < DEADLINE_S / 2
+        began_s = time.monotonic()
+        assert not watch.wait(LOOK_S)
+        assert time.monotonic() - began_s >= LOOK_S / 2
+    finally:
+        signal.signal(signal.SIGUSR1, before)

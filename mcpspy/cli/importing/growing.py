@@ -95,6 +95,7 @@ def import_growing(
     place = _WatchedFile(path, watch)
     place.look()
     former = signal.signal(signal.SIGINT, interrupt)
+    watch.wake_by_signals()
     try:
         if named is None and not _has_begun(path):
             complain(

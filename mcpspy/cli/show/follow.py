@@ -340,6 +340,7 @@ def follow(
 
     for number in (SIGINT, SIGTERM):
         signal(number, end)
+    watch.wake_by_signals()
     try:
         be_nice(NICENESS)
         for paths in _first_recordings(whats, since):
