@@ -13,6 +13,7 @@ from ipaddress import ip_address
 
 from ...errors import TapError
 from ...platform.sockets import claim
+from ...wire.login import is_local
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -45,12 +46,9 @@ class Authority:
             return False
 
     @property
-    def is_any(self) -> bool:
-        """True for 0.0.0.0 and ::, at which a server listens on all interfaces."""
-        try:
-            return ip_address(self.host).is_unspecified
-        except ValueError:
-            return False
+    def is_local(self) -> bool:
+        """True for loopback names, and for 0.0.0.0 and ::, at which a server listens on all interfaces."""
+        return is_local(self.host)
 
 
 @dataclass(frozen=True, slots=True)

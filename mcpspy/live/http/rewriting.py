@@ -25,24 +25,13 @@ from urllib.parse import quote, unquote, unquote_plus, urljoin
 
 from ...wire.edits import Edit, apply_edits
 from ...wire.json_spans import span_at, string
+from ...wire.login import AUTHORIZATION_ENDPOINT, LOGIN_ENDPOINTS, is_metadata_path
 from .listener import Authority, HttpOrigin, after_origin, origin
 
 MAX_METADATA_TARGETS: Final = 64
 MAX_LOGIN_PATHS: Final = 64
 MAX_SERVERS: Final = 8
 """So many authorization servers of a resource are looked at."""
-
-_WELL_KNOWN: Final = b"/.well-known/"
-_METADATA: Final = (b"oauth-protected-resource", b"oauth-authorization-server", b"openid-configuration")
-"""Documents of RFC 9728, section 3, RFC 8414, section 3, and OpenID Connect Discovery 1.0, section 4. They belong at the beginning of
-the path, only the last at its end; some clients look for each of them at both places."""
-
-_AUTHORIZATION_ENDPOINT: Final = "authorization_endpoint"
-_LOGIN_ENDPOINTS: Final = (
-    "token_endpoint", "pushed_authorization_request_endpoint", "device_authorization_endpoint", "registration_client_uri",
-    _AUTHORIZATION_ENDPOINT,
-)  # fmt: skip
-"""The endpoints that take a `resource` (RFC 8707, section 2), and the one in the answer to a registration (RFC 7592, section 3)."""
 
 _parameter = re.compile(
     r"(?<![\w!#$%&'*+.^`|~-])([\w!#$%&'*+.^`|~-]++)[ \t]*+=[ \t]*+(?:\"((?:[^\"\\]|\\.)*+)\"|([^\s,\"]++))|\"(?:[^\"\\]|\\.)*+\"",
@@ -122,8 +111,7 @@ class Rewriting:
 
     def is_metadata(self, target: bytes) -> bool:
         """Return whether OAuth's metadata is at this target."""
-        path = target.partition(b"?")[0]
-        return path.partition(_WELL_KNOWN)[2].startswith(_METADATA) or target in self.metadata_targets
+        return is_metadata_path(target) or target in self.metadata_targets
 
     def endpoint(self, uri: str) -> str:
         """Rewrite the URI of an `endpoint` event. A relative one stays; an absolute one at the upstream becomes ours."""
@@ -144,15 +132,15 @@ class Rewriting:
         """Rewrite the metadata of a protected resource, that of an authorization server, or its answer to a registration.
 
         Of the first, the `resource` becomes ours, and then so do `authorization_servers` that are the server. Of the others, the
-        `issuer` and `_LOGIN_ENDPOINTS`. Names are rewritten as the user spelled the upstream: clients compare
+        `issuer` and `LOGIN_ENDPOINTS`. Names are rewritten as the user spelled the upstream: clients compare
         them with the URL that they were given, and one that does not match without a tap must not match with it.
         """
         ours = _with_member(body, "resource", self._resource)
         if ours != body:
             return self._with_servers(ours)
         ours = _with_member(body, "issuer", self._resource)
-        for name in _LOGIN_ENDPOINTS:
-            ours = _with_member(ours, name, partial(self._login_endpoint, is_for_browsers=name == _AUTHORIZATION_ENDPOINT))
+        for name in LOGIN_ENDPOINTS:
+            ours = _with_member(ours, name, partial(self._login_endpoint, is_for_browsers=name == AUTHORIZATION_ENDPOINT))
         return ours
 
     def _with_servers(self, body: bytes) -> bytes:
@@ -219,8 +207,7 @@ class Rewriting:
         if named == self.upstream or named in self.allowed_endpoints:
             return True
         local: Authority = named.authority
-        is_local = local.is_loopback or local.is_any
-        return is_local and local.port == self.upstream.authority.port and named.scheme == self.upstream.scheme
+        return local.is_local and local.port == self.upstream.authority.port and named.scheme == self.upstream.scheme
 
 
 def _without_user(uri: str) -> str:

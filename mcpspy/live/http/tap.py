@@ -130,7 +130,7 @@ class HttpTap:
         self.own = Authority(host, listener.getsockname()[1])
         self.host_check = HostCheck(port=self.own.port, allowed_hosts=self._allowed_hosts)
         to = self.upstream.authority
-        if to.port == self.own.port and (to.is_loopback or to.is_any or to.host == host):
+        if to.port == self.own.port and (to.is_local or to.host == host):
             listener.close()
             raise TapError("server", f"{self.upstream} is this tap itself; name the server's own address")
         return listener

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, SERVER, Close, Frame, Intercept, Note, Open
 from ...wire.json_spans import members, string
+from ...wire.login import is_metadata_path, login_urls
 from ...wire.sse import SseEvent, parse
 from ..calls.join import CallJoiner
 from ..correlator import appended
@@ -28,8 +29,8 @@ from .decode import (
     readable,
 )
 from .head import EVENT_STREAM, LAST_EVENT_ID, Head, next_urls, read_head
-from .payloads import DONE, add_note, login_urls, measure
-from .scopes import ScopeState, SentEvent, endpoint, origin, path_and_query
+from .payloads import DONE, add_note, measure
+from .scopes import ScopeState, SentEvent, endpoint, names_server, origin, path_and_query
 from .transaction import (
     ANSWER_REFUSED,
     ANSWER_TAKEN,
@@ -53,10 +54,8 @@ if TYPE_CHECKING:
 ENDPOINT: Final = "endpoint"
 KEEP_ALIVE: Final = "ping"
 """The type of events that some servers send in place of comments."""
-METADATA: Final = ("/.well-known/oauth-", "/.well-known/openid-configuration")
-"""Paths at which a server publishes the name of the resource (RFC 9728) and of the issuer that it is (RFC 8414)."""
 _MAX_URLS: Final = 100
-"""So many addresses of a document are looked at: no login has more."""
+"""So many addresses of a document are looked at, and so many targets of metadata: no login has more."""
 _HTTP_OK: Final = 200
 _SWITCHING_PROTOCOLS: Final = 101
 RESPONSE_REFUSED: Final = "response-refused"
@@ -68,13 +67,13 @@ class _OpenStream:
 
     __slots__ = ("broken", "decoder", "is_metadata", "opened", "stream")
 
-    def __init__(self, stream: Stream, opened: OpenTransaction, decoder: StreamDecoder | None) -> None:
+    def __init__(
+        self, stream: Stream, opened: OpenTransaction, decoder: StreamDecoder | None, *, is_metadata: bool = False
+    ) -> None:
         self.stream = stream
         self.opened = opened
         self.decoder = decoder
-        self.is_metadata = stream.opened.sender == SERVER and any(
-            name in opened.transaction.target.partition("?")[0] for name in METADATA
-        )
+        self.is_metadata = is_metadata
         self.broken: UnpairedMessage | None = None
         """The last message that could not be read; if the stream breaks off, it was cut short."""
 
@@ -87,8 +86,8 @@ class TransactionAssembler:
     """
 
     __slots__ = (
-        "_calls", "_capture_info", "_correlator", "_half_closed", "_intercepted", "_keeps_frames", "_next_row", "_rows",
-        "_scopes", "_streams", "_transactions", "_unread",
+        "_calls", "_capture_info", "_correlator", "_half_closed", "_intercepted", "_keeps_frames", "_metadata_targets", "_next_row",
+        "_rows", "_scopes", "_streams", "_transactions", "_unread",
     )  # fmt: skip
 
     def __init__(
@@ -112,6 +111,8 @@ class TransactionAssembler:
         """The frame that is being taken in, if positions are noted."""
         self._streams: dict[int, _OpenStream] = {}
         self._transactions: dict[int, OpenTransaction] = {}
+        self._metadata_targets: set[str] = set()
+        """Targets at which a challenge or a redirect said that there is metadata."""
         self._unread: set[int] = set()
         """Connections on which what the server sends is not read any more."""
         self._half_closed: dict[int, OpenTransaction] = {}
@@ -301,12 +302,26 @@ class TransactionAssembler:
             decoder = EventDecoder()
         else:
             decoder = CompressedEventDecoder(head.get("content-encoding"))
-        self._streams[record.stream] = _OpenStream(stream, opened, decoder)
-        if status >= HTTP_REDIRECTS and not record.injected:
+        is_metadata = self._is_metadata(transaction)
+        self._streams[record.stream] = _OpenStream(stream, opened, decoder, is_metadata=is_metadata and not is_stream)
+        if (status >= HTTP_REDIRECTS or head.get("link")) and not record.injected:
             sent = set(next_urls(head if record.forwarded is None else read_head(record.forwarded)))
-            for url in sent.intersection(next_urls(head)):  # not where mcpspy itself sends a browser for a login
-                self._check_url(opened, record, url)
+            for field, url in next_urls(head):
+                if (field, url) in sent:  # not where mcpspy itself sends a browser for a login
+                    self._check_url(opened, record, url)
+                if field == "www-authenticate" or (field == "location" and is_metadata):
+                    self._expect_metadata(transaction, url)
         return opened.rows
+
+    def _is_metadata(self, transaction: Transaction) -> bool:
+        """Return whether a response is a document of a login: it is where these belong, or something led the client to it."""
+        is_named = transaction.method == "GET" and transaction.target in self._metadata_targets
+        return is_named or is_metadata_path(transaction.target.encode("utf-8", "replace"))
+
+    def _expect_metadata(self, transaction: Transaction, uri: str) -> None:
+        url = self._scopes.resolve(transaction, uri)
+        if names_server(url, self._scopes.url) and len(self._metadata_targets) < _MAX_URLS:
+            self._metadata_targets.add(path_and_query(url))
 
     def _begin(self, record: Open, stream: Stream, state: ScopeState, head: Head) -> OpenTransaction:
         number = record.transaction
@@ -471,12 +486,14 @@ class TransactionAssembler:
         is_unreadable = is_coded and unit.frame.data and not unit.damaged and (body_facts(head)[2] or not document)
         if is_unreadable and "json" in head.media_type and not members(document) and self._passes_tap(opened, is_coded=True):
             self._add_anomaly(opened, unit, "unread-metadata", encoding.encode("utf-8", "replace"))
-        for url in islice(dict.fromkeys(login_urls(unit.frame.forwarded or document)), _MAX_URLS):
-            self._check_url(opened, unit.frame, url, is_coded=is_coded)
+        for url, is_endpoint in islice(dict.fromkeys(login_urls(unit.frame.forwarded or document)), _MAX_URLS):
+            self._check_url(opened, unit.frame, url, is_coded=is_coded, is_endpoint=is_endpoint)
 
-    def _check_url(self, opened: OpenTransaction, record: Frame | Open, url: str, *, is_coded: bool = False) -> None:
+    def _check_url(
+        self, opened: OpenTransaction, record: Frame | Open, url: str, *, is_coded: bool = False, is_endpoint: bool = True
+    ) -> None:
         """Note a URL that leads a client past the tap, which was told another address of the server."""
-        if origin(url) == origin(self._scopes.url) and self._passes_tap(opened, is_coded=is_coded):
+        if names_server(url, self._scopes.url, is_endpoint=is_endpoint) and self._passes_tap(opened, is_coded=is_coded):
             at_ns = record.at_ns + self._capture_info.shift_ns
             anomaly = Anomaly(record.number, at_ns, "unrewritten-address", url.encode("utf-8", "replace"))
             opened.transaction.anomalies = appended(opened.transaction.anomalies, anomaly)

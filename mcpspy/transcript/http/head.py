@@ -46,17 +46,23 @@ class Head:
         return self.first.partition(" ")[2][4:].strip()
 
 
+_link = lazy_pattern(r"<([^>]*+)>|\"(?:[^\"\\]|\\.)*+\"")
+"""The target of a link (RFC 8288, section 3), or a text in quotes."""
 _resource_metadata = lazy_pattern(r"(?i)(?<![\w.-])resource_metadata\s*+=[\s\"'<]*+([^\s\"'<>,]++)|\"(?:[^\"\\]|\\.)*+\"?")
 """The parameter of a challenge (RFC 9728, section 5.1), in or without quotes, as lenient clients read it; or another quoted text."""
 
 
-def next_urls(head: Head) -> Iterator[str]:
-    """Yield the URLs to which a response sends its client: those of a redirect and of its challenges."""
-    for name, value in head.fields:
-        if name.lower() == "location":
-            yield value
-        elif name.lower() == "www-authenticate":
-            yield from filter(None, _resource_metadata.findall(value))
+def next_urls(head: Head) -> Iterator[tuple[str, str]]:
+    """Yield the URLs to which a response sends its client, each with its field: those of a redirect, of challenges and of links."""
+    for field, value in head.fields:
+        name = field.lower()
+        if name == "location":
+            yield name, value
+        elif name in _URLS:
+            yield from ((name, url) for url in _URLS[name].findall(value) if url)
+
+
+_URLS: Final = {"www-authenticate": _resource_metadata, "link": _link}
 
 
 def decoded_value(value: str) -> str:

@@ -4,11 +4,10 @@ A body is read as JSON-RPC if it is JSON-RPC, whatever its content type. Pages, 
 they belong to their transaction. Nothing raises: bytes that cannot be read hold no message.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 from ...records import Frame, Note
-from ...wire.json_spans import WHITESPACE, JsonWalk, string
+from ...wire.json_spans import WHITESPACE
 from ...wire.jsonrpc import Piece, cut
 from ..correlator import appended
 from .transaction import HALF_CLOSED, OpenChunk, Stream, Transaction
@@ -42,28 +41,6 @@ def _is_message(piece: Piece, *, answers: bool) -> bool:
     if piece.kind == "malformed" or "no-jsonrpc" not in piece.flaws:
         return piece.kind != "malformed"
     return answers and (piece.kind in ("request", "notification") or bytes(piece.content)[:1] == b"{")
-
-
-_LOGIN_MEMBERS: Final = frozenset({
-    b"resource", b"authorization_servers", b"issuer", b"authorization_endpoint", b"token_endpoint", b"registration_client_uri",
-    b"pushed_authorization_request_endpoint", b"device_authorization_endpoint",
-})  # fmt: skip
-
-
-def login_urls(document: bytes) -> Iterator[str]:
-    """Yield the URLs that a tap rewrites in a document of a login, also where it is no JSON, or in UTF-16.
-
-    Those within another object count only if the document itself has no member of their name.
-    """
-    data = document.replace(b"\0", b"")
-    walk, outer, urls = JsonWalk(data), set(), []
-    for leaf in walk.leaves(bare=False):
-        is_item = leaf.name == b"authorization_servers"
-        if leaf.name in _LOGIN_MEMBERS and is_item == isinstance(walk.last_steps(1)[0], int):
-            depth = walk.depth - is_item
-            outer |= {leaf.name} if depth <= 1 else set()
-            urls.append((leaf.name, depth, string(b'"%b"' % data[leaf.start : leaf.end])))
-    return (url for name, depth, url in urls if url and (depth <= 1 or name not in outer))
 
 
 def chunk_sizes(frame: Frame, open_chunk: OpenChunk) -> tuple[tuple[int, ...], OpenChunk]:

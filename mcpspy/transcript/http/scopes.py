@@ -12,6 +12,7 @@ import msgspec
 
 from ...records import OTHER_SIDE, PSEUDONYM_PATTERN, PSEUDONYM_PREFIX, Side
 from ...wire.json_spans import members, string
+from ...wire.login import is_local
 from ..correlator import Correlator
 from ..exchange import Exchange
 from ..mcp.negotiation import ProbeDetector
@@ -186,6 +187,18 @@ def origin(url: str) -> tuple[str, str, int | None] | None:
         return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     except ValueError:
         return None
+
+
+def names_server(url: str, server: str, *, is_endpoint: bool = True) -> bool:
+    """Return whether a URL is one of the server's, by the rule of a tap.
+
+    An endpoint may have no scheme, and another name of this machine where the server has one.
+    """
+    own = origin(server)
+    named = origin(f"{own[0]}:{url}" if own is not None and is_endpoint and url.startswith("//") else url)
+    if own is None or named is None:
+        return False
+    return named == own or (is_endpoint and named[::2] == own[::2] and is_local(named[1]))
 
 
 def named_request(message: Message) -> tuple[Side, str] | None:

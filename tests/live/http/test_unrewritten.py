@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import run
-from tests.live.http.ends import asked, between, chunk
+from tests.live.http.ends import Proxy, Upstream, asked, between, chunk
 from tests.live.http.test_oauth_names import AS_METADATA, METADATA, spelled
 
 OPENID = b"/.well-known/openid-configuration"
 GET, AS_GET, OPENID_GET = (b"GET " + target for target in (METADATA, AS_METADATA, OPENID))
 SSE = b"GET /sse\r\nAccept: text/event-stream"
 USER = b"http://u@127.0.0.1:UPSTREAM"
+LOCAL = b"http://localhost:UPSTREAM"
 LARGE = b"x" * (2 << 20)
 DEEP = b'"x":' + b"[" * 2_000 + b"]" * 2_000
 
@@ -40,6 +41,14 @@ def redirect(field: bytes) -> tuple[bytes, bytes, bytes]:
 
 def events(body: bytes, coding: bytes = b"") -> tuple[bytes, bytes, bytes]:
     return answer(body, kind=b"text/event-stream", coding=coding)
+
+
+def linked(value: bytes, status: bytes = b"401 Unauthorized") -> tuple[bytes, bytes, bytes]:
+    return answer(b"", b"Link: " + value, status=status)
+
+
+def endpoint(uri: bytes, coding: bytes = b"") -> tuple[bytes, bytes, bytes]:
+    return events(b"event: endpoint\ndata: %b\n\n" % uri, coding)
 
 
 POST = b"POST /mcp"
@@ -84,6 +93,32 @@ LEFT = {
     "the answer to a registration, compressed": (
         b"POST /register\r\nContent-Type: application/json",
         answer(b'{"client_id":"c","registration_client_uri":"SERVER/register/c"}', status=b"201 Created", coding=b"gzip")),
+    "a link with a user's name": (POST, linked(b"<%b/y>; rel=oauth-protected-resource" % USER)),
+    "the second of two links": (POST, linked(b'</a>; rel=a; title="x", <%b/y>; rel=b' % USER)),
+    "a link in a response that is no refusal": (b"GET /other", linked(b"<%b/y>; rel=x" % USER, b"200 OK")),
+    "a link with a user's name and another name of the host": (POST, linked(b"<http://u@localhost:UPSTREAM/y>")),
+    "a link with a user's name and no scheme": (POST, linked(b"<//u@127.0.0.1:UPSTREAM/y>")),
+    "a redirect with a user's name and no scheme": (POST, redirect(b"Location: //u@127.0.0.1:UPSTREAM/mcp")),
+    "a redirect with a user's name and another name of the host": (POST, redirect(b"Location: http://u@[::1]:UPSTREAM/mcp")),
+    "a challenge in single quotes with another name of the host": (POST, refusal(b"Bearer resource_metadata='%b/y'" % LOCAL)),
+    "a challenge in single quotes without a scheme": (POST, refusal(b"Bearer resource_metadata='//127.0.0.1:UPSTREAM/y'")),
+    "a compressed endpoint at localhost": (SSE, endpoint(LOCAL + b"/m", b"gzip")),
+    "a compressed endpoint at ::1": (SSE, endpoint(b"http://[::1]:UPSTREAM/m", b"gzip")),
+    "a compressed endpoint at all addresses": (SSE, endpoint(b"http://0.0.0.0:UPSTREAM/m", b"gzip")),
+    "a compressed endpoint without a scheme": (SSE, endpoint(b"//127.0.0.1:UPSTREAM/m", b"gzip")),
+    "a compressed endpoint without a scheme at localhost": (SSE, endpoint(b"//localhost:UPSTREAM/m", b"gzip")),
+    "a second endpoint without a scheme": (
+        SSE, events(b"event: endpoint\ndata: /m\n\nevent: endpoint\ndata: //127.0.0.1:UPSTREAM/m\n\n")),
+    "a compressed token endpoint at localhost": (
+        AS_GET, answer(b'{"issuer":"https://login.example","token_endpoint":"%b/t"}' % LOCAL, coding=b"gzip")),
+    "a compressed page at ::1": (AS_GET, answer(b'{"authorization_endpoint":"http://[::1]:UPSTREAM/a"}', coding=b"gzip")),
+    "a compressed token endpoint without a scheme": (
+        AS_GET, answer(b'{"token_endpoint":"//127.0.0.1:UPSTREAM/t"}', coding=b"gzip")),
+    "a large token endpoint at localhost": (AS_GET, answer(b'{"x":"%b","token_endpoint":"%b/t"}' % (LARGE, LOCAL))),
+    "a token endpoint with a user's name at localhost": (AS_GET, answer(b'{"token_endpoint":"http://u@localhost:UPSTREAM/t"}')),
+    "the answer to a registration at localhost, compressed": (
+        b"POST /register\r\nContent-Type: application/json",
+        answer(b'{"client_id":"c","registration_client_uri":"%b/register/c"}' % LOCAL, status=b"201 Created", coding=b"gzip")),
 }  # fmt: skip
 """Each leaves one address as it is."""
 
@@ -137,8 +172,59 @@ WELL = {
     "the answer to a registration with a page of the client": (
         b"POST /register\r\nContent-Type: application/json",
         answer(b'{"client_id":"c","client_uri":"SERVER","redirect_uris":["SERVER/cb"]}', status=b"201 Created")),
+    "a link elsewhere with a user's name": (POST, linked(b"<https://u@login.example/y>; rel=x")),
+    "a link to another port with a user's name": (POST, linked(b"<http://u@127.0.0.1:1/y>; rel=x")),
+    "a link with a title that names it": (POST, linked(b'</y>; title="see <%b/y>"' % USER)),
+    "a link elsewhere that names it": (POST, linked(b"<https://login.example/?to=%b>" % USER)),
+    "a relative link with an at sign": (POST, linked(b"</u@127.0.0.1:UPSTREAM>")),
+    "links that are rewritten": (POST, linked(b"<SERVER/y>; rel=a, <%b/z>; rel=b, <//127.0.0.1:UPSTREAM>" % LOCAL)),
+    "no link": (POST, linked(b"%b/y" % USER)),
+    "a redirect without a scheme": (POST, redirect(b"Location: //127.0.0.1:UPSTREAM/mcp")),
+    "a redirect without a scheme to localhost": (POST, redirect(b"Location: //localhost:UPSTREAM/mcp")),
+    "a redirect elsewhere without a scheme": (POST, redirect(b"Location: //u@login.example/mcp")),
+    "a redirect to localhost": (POST, redirect(b"Location: %b/mcp" % LOCAL)),
+    "a redirect to another port of localhost": (POST, redirect(b"Location: http://u@localhost:1/mcp")),
+    "a redirect to localhost by https": (POST, redirect(b"Location: https://u@localhost:UPSTREAM/mcp")),
+    "a challenge at localhost": (POST, refusal(b'Bearer resource_metadata="%b/y"' % LOCAL)),
+    "an endpoint at localhost": (SSE, endpoint(LOCAL + b"/m")),
+    "an endpoint without a scheme": (SSE, endpoint(b"//127.0.0.1:UPSTREAM/m")),
+    "a compressed endpoint elsewhere without a scheme": (SSE, endpoint(b"//login.example:UPSTREAM/m", b"gzip")),
+    "a compressed endpoint at another port of localhost": (SSE, endpoint(b"http://localhost:1/m", b"gzip")),
+    "a compressed endpoint at a name that begins with localhost": (SSE, endpoint(LOCAL[:-9] + b".example:UPSTREAM/m", b"gzip")),
+    "a compressed endpoint by https": (SSE, endpoint(b"https://localhost:UPSTREAM/m", b"gzip")),
+    "a token endpoint at localhost": (AS_GET, answer(b'{"token_endpoint":"%b/t","issuer":"SERVER"}' % LOCAL)),
+    "a compressed token endpoint at another port of localhost": (
+        AS_GET, answer(b'{"token_endpoint":"http://localhost:1/t"}', coding=b"gzip")),
+    "a compressed issuer at localhost, which is never rewritten": (AS_GET, answer(b'{"issuer":"%b"}' % LOCAL, coding=b"gzip")),
+    "a compressed server at localhost, which is never rewritten": (
+        GET, answer(b'{"authorization_servers":["%b"]}' % LOCAL, coding=b"gzip")),
+    "an issuer at localhost": (AS_GET, answer(b'{"issuer":"%b"}' % LOCAL)),
 }  # fmt: skip
 """Each is rewritten, or needs no rewriting."""
+
+
+def exchange(upstream: Upstream, proxy: Proxy, request_head: bytes, response: tuple[bytes, bytes, bytes]) -> None:
+    """Send a request and its response through the proxy."""
+    line, *fields = request_head.split(b"\r\n")
+    message = PING if b"/mcp" in line else b"{}"
+    client, server = asked(upstream, proxy, proxy.request(line, *fields, body=message))
+    server.head()
+    if line.startswith(b"POST"):
+        server.take(len(message))
+    head, body, coding = response
+    head, body = spelled(head, upstream, proxy), spelled(body, upstream, proxy)
+    if b"\0" in body:
+        body = spelled(body.replace(b"\0", b""), upstream, proxy).decode().encode("utf-16-le")
+    body = gzip.compress(body) if coding == b"gzip" else body
+    server.send(head + b"Transfer-Encoding: chunked\r\n\r\n" + (chunk(body) if body else b"") + b"0\r\n\r\n")
+    client.head()
+    server.close()
+    client.rest()
+
+
+def check(capture: Path) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads(run("check", "--json", str(capture)).stdout)["findings"]
+    return found
 
 
 @pytest.mark.grid(12)
@@ -149,24 +235,61 @@ def test_an_address_that_stays_is_mcpspys_fault_and_nothing_else_is(
     request_head: bytes, response: tuple[bytes, bytes, bytes], count: int, tmp_path: Path
 ) -> None:
     with between(tmp_path / "x.mcpspy") as (upstream, proxy):
-        line, *fields = request_head.split(b"\r\n")
-        message = PING if b"/mcp" in line else b"{}"
-        client, server = asked(upstream, proxy, proxy.request(line, *fields, body=message))
-        server.head()
-        if line.startswith(b"POST"):
-            server.take(len(message))
-        head, body, coding = response
-        head, body = spelled(head, upstream, proxy), spelled(body, upstream, proxy)
-        if b"\0" in body:
-            body = spelled(body.replace(b"\0", b""), upstream, proxy).decode().encode("utf-16-le")
-        body = gzip.compress(body) if coding == b"gzip" else body
-        server.send(head + b"Transfer-Encoding: chunked\r\n\r\n" + (chunk(body) if body else b"") + b"0\r\n\r\n")
-        client.head()
-        server.close()
-        client.rest()
-    findings = json.loads(run("check", "--json", str(tmp_path / "x.mcpspy")).stdout)["findings"]
+        exchange(upstream, proxy, request_head, response)
+    findings = check(tmp_path / "x.mcpspy")
     assert count or not {finding["rule"] for finding in findings} & {"foreign-resource"}
     about = [finding for finding in findings if finding["rule"] == "unrewritten-address"]
     assert [finding["culprit"] for finding in about] == ["mcpspy"] * count, findings
-    accused = {finding["rule"] for finding in findings if finding["culprit"] == "server"}
-    assert not count or accused <= {"foreign-resource", "endpoint-dialect", "unreadable-response"}, accused
+    blamed = {finding["rule"] for finding in findings if finding["culprit"] == "server"}
+    assert not count or blamed <= {
+        "foreign-resource", "foreign-endpoint", "endpoint-dialect", "endpoint-user", "unreadable-response"
+    }, blamed  # fmt: skip
+
+
+LEADS = {
+    "named by a challenge": (b"POST /mcp", refusal(b'Bearer resource_metadata="SERVER/meta?v=2"')),
+    "named by a challenge without quotes": (b"POST /mcp", refusal(b"Bearer resource_metadata=SERVER/meta?v=2#x")),
+    "named by a challenge at localhost": (b"POST /mcp", refusal(b'Bearer resource_metadata="%b/meta?v=2"' % LOCAL)),
+    "named by a relative challenge": (b"POST /mcp", refusal(b'Bearer resource_metadata="/meta?v=2"')),
+    "named by a challenge to a GET": (b"GET /mcp", refusal(b'Bearer resource_metadata="SERVER/meta?v=2"', b"403 Forbidden")),
+    "named by a redirect of metadata": (GET, redirect(b"Location: SERVER/meta?v=2")),
+    "named by a relative redirect of metadata": (GET + b"/a", redirect(b"Location: ../../meta?v=2")),
+}  # fmt: skip
+"""Each leads a client to `/meta?v=2`."""
+NO_LEADS = {
+    "that nothing named": (b"POST /mcp", refusal(b"Bearer")),
+    "named by a scope": (b"POST /mcp", refusal(b'Bearer scope="SERVER/meta?v=2"')),
+    "of another version": (b"POST /mcp", refusal(b'Bearer resource_metadata="SERVER/meta?v=3"')),
+    "that another server has": (b"POST /mcp", refusal(b'Bearer resource_metadata="https://login.example/meta?v=2"')),
+    "in a text": (b"POST /mcp", refusal(b'Bearer error_description="resource_metadata=SERVER/meta?v=2"')),
+    "named by another redirect": (b"GET /other", redirect(b"Location: SERVER/meta?v=2")),
+}  # fmt: skip
+UNREADABLE = {
+    "a coding that nobody knows": answer(b"SERVER\xff", coding=b"x-unknown"),
+    "a compressed resource": answer(b'{"resource":"SERVER/mcp"}', coding=b"gzip"),
+    "a compressed token endpoint": answer(b'{"token_endpoint":"SERVER/t"}', coding=b"gzip"),
+    "a large document": answer(b'{"x":"%b","resource":"SERVER/mcp"}' % LARGE),
+    "an array": answer(b'[{"resource":"SERVER/mcp"}]'),
+}
+READABLE = {
+    "what is rewritten": answer(b'{"resource":"SERVER/mcp"}'),
+    "what names nothing": answer(b'{"resource_name":"SERVER"}', coding=b"gzip"),
+    "what is missing": answer(b'{"resource":"SERVER/mcp"}', status=b"404 Not Found", coding=b"gzip"),
+}
+
+
+@pytest.mark.grid(8)
+@pytest.mark.parametrize(("lead", "document", "count"), [
+    *(pytest.param(lead, document, 1, id=f"{name} {how}") for how, lead in LEADS.items() for name, document in UNREADABLE.items()),
+    *(pytest.param(lead, document, 0, id=f"{name} {how}") for how, lead in LEADS.items() for name, document in READABLE.items()),
+    *(pytest.param(lead, document, 0, id=f"{name} {how}") for how, lead in NO_LEADS.items() for name, document in UNREADABLE.items()),
+])  # fmt: skip
+def test_metadata_at_a_path_of_the_servers_own_is_judged_by_what_led_there(
+    lead: tuple[bytes, tuple[bytes, bytes, bytes]], document: tuple[bytes, bytes, bytes], count: int, tmp_path: Path
+) -> None:
+    request_head, refused = lead
+    with between(tmp_path / "x.mcpspy") as (upstream, proxy):
+        exchange(upstream, proxy, request_head, refused)
+        exchange(upstream, proxy, b"GET /meta?v=2", document)
+    about = [finding for finding in check(tmp_path / "x.mcpspy") if finding["rule"] == "unrewritten-address"]
+    assert [finding["culprit"] for finding in about] == ["mcpspy"] * count, about

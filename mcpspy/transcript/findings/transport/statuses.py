@@ -140,8 +140,8 @@ UNREWRITTEN_ADDRESS: Final = transport_rule(
     title="Server address not rewritten",
     severity=Severity.ERROR,
     what=(
-        "Metadata for a login, `WWW-Authenticate`, a redirect or an endpoint event still names the server: it was compressed, though "
-        "mcpspy asked for it as it is; or it was larger than 1 MiB; or it has a form that mcpspy does not rewrite."
+        "Metadata for a login, `WWW-Authenticate`, a redirect, a link or an endpoint event still names the server: it was "
+        "compressed, though mcpspy asked for it as it is; or it was larger than 1 MiB; or it has a form that mcpspy does not rewrite."
     ),
     why=(
         "The client knows the server by mcpspy's address: it refuses the metadata, and the login ends there. "
