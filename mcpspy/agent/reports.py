@@ -11,9 +11,9 @@ from ..transcript.filter.filter import filter_of, filter_rows
 from ..transcript.findings.rule import WORST_FIRST, Finding, Unchecked
 from ..transcript.model import Exchange, Log, ModelCall, Numbered, Row, Transcript
 from ..views.compare.comparison import comparison_lines
-from ..views.json.diff import comparison_summary
+from ..views.json.comparisons import comparison_summary
 from ..views.json.rows import finding_object
-from ..views.store.listing import CaptureState, RecordingLine, listing
+from ..views.listing import CaptureState, RecordingLine, listing
 from ..views.text.escape import decoded, model_text
 from ..views.text.line import Line, plain
 from ..views.text.units import counted

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ..replay.compare.compare import Comparison
     from ..transcript.findings.rule import Unchecked
     from ..transcript.model import Row, Transcript
-    from ..views.store.listing import RecordingLine
+    from ..views.listing import RecordingLine
 
 Mask: TypeAlias = Callable[[str], str]
 """A function that replaces the secrets in a text."""

@@ -162,7 +162,7 @@ def _selected_findings(transcript: Transcript, selection: CaptureSelection, want
 def _explain(rules: Rule | dict[str, Rule], screen: Screen, *, as_json: bool) -> None:
     """Explain one rule, or list several; JSON has all of each rule."""
     from ..views.check.rules import rule_lines, rules_lines
-    from ..views.json.check import rules_json
+    from ..views.json.verdicts import rules_json
 
     if as_json:
         sys.stdout.write(rules_json(rules.values() if isinstance(rules, dict) else [rules]))
@@ -185,19 +185,19 @@ def _accept(folder: str, transcript: Transcript, before: dict[str, Baseline], sc
 def _print(check: CheckResult, format: str, screen: Screen) -> None:
     match format:
         case "json":
-            from ..views.json.check import check_json
+            from ..views.json.verdicts import check_json
 
             sys.stdout.write(check_json(check))
         case "junit":
-            from ..views.check.junit import junit_lines
+            from ..views.check.formats import junit_lines
 
             _print_utf8(junit_lines(check))
         case "sarif":
-            from ..views.check.sarif import check_sarif
+            from ..views.check.formats import check_sarif
 
             _print_utf8([check_sarif(check, __version__).rstrip("\n")])
         case "github":
-            from ..views.check.github import github_lines
+            from ..views.check.formats import github_lines
 
             _print_utf8(github_lines(check))
         case _:

@@ -18,7 +18,7 @@ from ..replay.compare.ignore import Ignore
 from ..transcript.findings.run import all_findings
 from ..transcript.model import Numbered
 from ..views.compare.comparison import comparison_lines, next_lines
-from ..views.json.diff import comparison_json
+from ..views.json.comparisons import comparison_json
 from ..views.text.escape import safe_text
 from .by_click.types import WhatCommand
 from .filter_option import combined_filter, filter_option, filter_rows
@@ -150,7 +150,7 @@ def _hops(before: str, after: str) -> GatewayComparison | None:
 
 def _print_gateway(comparison: GatewayComparison, *, as_json: bool) -> int:
     """Print what a gateway changed between its two sides."""
-    from ..views.compare.passed_rows import gateway_json, gateway_lines
+    from ..views.compare.side_by_side import gateway_json, gateway_lines
 
     if as_json:
         sys.stdout.write(gateway_json(comparison))
@@ -163,7 +163,7 @@ def _print_gateway(comparison: GatewayComparison, *, as_json: bool) -> int:
 def _compare_clients(whats: tuple[str, ...], *, as_json: bool, markdown: bool) -> int:
     """Print the clients of these captures side by side. Raises: click.UsageError: if there is nothing to compare."""
     from ..replay.compare.clients import compared_client
-    from ..views.compare.clients import client_json, client_lines, client_markdown
+    from ..views.compare.side_by_side import client_json, client_lines, client_markdown
 
     if len(whats) < 2:
         raise click.UsageError("--clients needs two captures or more, of one server under several clients.")

@@ -14,8 +14,17 @@ from ..capture.store.clients import noted_clients
 from ..capture.store.folder import captures_folder
 from ..capture.store.pruning import empty_files, prune_totals, remove_indexes
 from ..capture.store.quota import quota_bytes, store_size
-from ..views.store.listing import CaptureLine, CaptureState, RecordingLine, StoreUsage, UnreadableFile, listing, listing_json
-from ..views.store.usage import gone_line, keeping_line
+from ..views.listing import (
+    CaptureLine,
+    CaptureState,
+    RecordingLine,
+    StoreUsage,
+    UnreadableFile,
+    gone_line,
+    keeping_line,
+    listing,
+    listing_json,
+)
 from ..views.text.escape import safe_text
 from ..views.text.units import counted, wall_time
 from .capture_options import Option, add_click_options

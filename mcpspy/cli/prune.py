@@ -18,7 +18,7 @@ from ..capture.store.pruning import (
     size_bytes,
 )
 from ..capture.store.quota import quota_bytes, set_quota, store_size
-from ..views.store.usage import keeping_line
+from ..views.listing import keeping_line
 from ..views.text.escape import safe_text
 from ..views.text.json_text import SCHEMA, as_json
 from ..views.text.units import counted, size, wall_time

@@ -8,7 +8,7 @@ from ..capture.file.repair import RepairResult, repair
 from ..capture.file.verify import Status, Summary, verify, verify_file
 from ..capture.store.address import STDIN, resolve
 from ..errors import AddressError, RepairError
-from ..views.store.verification import CaptureProblem, VerifiedCapture, verification, verification_json
+from ..views.verification import CaptureProblem, VerifiedCapture, verification, verification_json
 from .fifo import announced, named_file, opened_stdin
 from .progress import ReadingProgress, reading
 from .screen import Screen, say

@@ -7,9 +7,8 @@ from typing import Final
 
 from ..records import Close, End, Frame, Record
 from ..transcript.model import CaptureInfo, ChannelEvent, Exchange, Log, ModelCall, Numbered, Row
-from ..views.text.columns import columns
+from ..views.text.columns import Lanes, columns
 from ..views.text.escape import decoded, one_line
-from ..views.text.lanes import Lanes
 from ..views.text.line import Line
 from ..views.timeline.details import Detail, has_room, row_detail
 from ..views.timeline.timeline import EXPECTED_WORDS_CELLS, Timeline, timeline_columns

@@ -1,10 +1,12 @@
 """The statistics of `show --stats`: for each server its facts and tables, then the tables about model API traffic.
 
-Takes the numbers that `transcript.stats` counted. Everything fits the width; on a pipe nothing is left out.
+Takes the numbers that `transcript.stats` counted. Everything fits the width: on a narrow screen columns are dropped, the least needed
+first, and nothing wraps. On a pipe nothing is left out.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
+from typing import NamedTuple
 
 from ..transcript.llm.agent_runs import AgentRun
 from ..transcript.llm.usage import LegNumbers, ModelNumbers, ToolNumbers, leg_numbers
@@ -20,10 +22,9 @@ from ..transcript.stats.statistics import (
     numbers,
 )
 from ..transcript.stats.totals import Totals, totals
-from .text.cells import cells, padded, wrapped
+from .text.cells import cells, cut, padded, padded_left, wrapped
 from .text.escape import one_line
 from .text.line import Line, Piece, fitted
-from .text.table import Column, fitting_columns, table_lines
 from .text.units import counted, duration, size
 from .timeline.phrases import exit_words
 from .timeline.summary import capture_lines, phase_words, shown_captures, start_up_words, summary, wrapped_words
@@ -41,16 +42,28 @@ LEGEND = (
 
 _UNREAD = "Times for which a request or its answer waited for a reader that had stopped are not in the times."
 
+
+class Column(NamedTuple):
+    """A column's title, and when it is dropped: the highest `gives_way` first, 0 never. `words` aligns it to the left."""
+
+    name: str
+    gives_way: int = 0
+    words: bool = False
+
+
 _CALLS = (
     Column("call"), Column("n"), Column("failed"), Column("pending"), Column("min", 6), Column("p50", 1), Column("p90", 1),
     Column("p99", 4), Column("max"), Column("sent", 3), Column("back", 2), Column("tokens", 2), Column("progress", 8),
     Column("exchanges", 7), Column("wire p50", 5), Column("wire max", 6),
     Column("failures", 9, words=True),
 )  # fmt: skip
+
 _FAILURES = len(_CALLS) - 1
 
 _CLIENTS = (Column("client"), Column("calls"), Column("failed"), Column("p50"), Column("p99", 1), Column("max"))
+
 _NOTIFICATIONS = (Column("notification"), Column("from", words=True), Column("n"), Column("size"))
+
 _CONTEXT = (
     Column("tool"), Column("definition"), Column("tokens"), Column("calls"), Column("results"), Column("result tokens", 1)
 )  # fmt: skip
@@ -65,14 +78,21 @@ _MODELS = (
     Column("first token p50", 5), Column("first token max", 8), Column("tokens in", 0), Column("cached", 2), Column("out", 0),
     Column("reasoning", 4), Column("tool uses", 3),
 )  # fmt: skip
+
 _TOOLS = (
     Column("tool"), Column("prompts"), Column("definition", 3), Column("total", 1), Column("used"), Column("called"),
     Column("failed"), Column("p50", 4), Column("max", 2), Column("returned"),
 )  # fmt: skip
+
 _RUNS = (
     Column("agent run"), Column("took"), Column("model"), Column("server"), Column("client"), Column("model calls", 1),
     Column("tool uses", 2),
 )  # fmt: skip
+
+GAP = "  "
+
+MIN_NAME_CELLS = 24
+"""The cells that the first column gets before any other column is shown."""
 
 
 def statistics_lines(
@@ -173,7 +193,7 @@ def _calls(name: str, calls: list[CallNumbers], width: int | None) -> Iterator[L
     rows = [_row(call) for call in all_calls]
     columns = (Column(name), *_CALLS[1:])
     yield from _table(columns, rows, width)
-    if not rows or _FAILURES in fitting_columns(columns, rows, width):
+    if not rows or _FAILURES in _fitting_columns(columns, rows, width):
         return
     for call in all_calls:
         failures = _failures(call)
@@ -389,3 +409,41 @@ def _run(run: AgentRun) -> list[Piece]:
         (f"{len(run.calls):,}", "dim"),
         (f"{len(run.tool_trips):,}" if run.tool_trips else "", "dim"),
     ]
+
+
+def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[Piece]], width: int | None) -> Iterator[Line]:
+    """Yield the titles and the rows in `width` cells; with None, as wide as they are. A row has a piece for every column."""
+    shown = _fitting_columns(columns, rows, width)
+    sizes = [max(cells(columns[at].name), *(cells(row[at][0]) for row in rows)) for at in shown]
+    if width is not None:
+        others = sum(sizes[1:]) + len(GAP) * (len(shown) - 1)
+        sizes[0] = max(min(sizes[0], width - others), 1)
+    yield _line(columns, shown, sizes, [(column.name, "dim") for column in columns], width)
+    for row in rows:
+        yield _line(columns, shown, sizes, row, width)
+
+
+def _fitting_columns(columns: Sequence[Column], rows: Sequence[Sequence[Piece]], width: int | None) -> list[int]:
+    """Return the indices of the columns that fit."""
+    sizes = [max(cells(column.name), *(cells(row[at][0]) for row in rows)) for at, column in enumerate(columns)]
+    shown = [at for at in range(len(columns)) if at == 0 or any(row[at][0] for row in rows)]
+    if width is None:
+        return shown
+    least = min(sizes[0], MIN_NAME_CELLS)
+    while least + sum(sizes[at] + len(GAP) for at in shown[1:]) > width:
+        first = max(shown, key=lambda at: (columns[at].gives_way, at))
+        if not columns[first].gives_way:
+            break
+        shown.remove(first)
+    return shown
+
+
+def _line(columns: Sequence[Column], shown: list[int], sizes: list[int], row: Sequence[Piece], width: int | None) -> Line:
+    line: Line = []
+    for position, (at, room) in enumerate(zip(shown, sizes, strict=True)):
+        text, style = row[at]
+        if position:
+            line.append((GAP, ""))
+        is_text = position == 0 or columns[at].words
+        line.append((padded(cut(text, room), room) if is_text else padded_left(text, room), style))
+    return fitted(line, width)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.capture.store.quota import set_quota, store_size
-from mcpspy.views.store.usage import keeping_line
+from mcpspy.views.listing import keeping_line
 from tests.capture.making import stored
 from tests.cli import terminal
 from tests.cli.terminal import MCPSPY

@@ -13,9 +13,8 @@ import pytest
 from mcpspy import transcribe
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.json.server_statistics import statistics_json
-from mcpspy.views.statistics import MAX_ROWS, statistics_lines
+from mcpspy.views.statistics import MAX_ROWS, Column, statistics_lines, table_lines
 from mcpspy.views.text.line import line_cells, plain
-from mcpspy.views.text.table import Column, table_lines
 from tests.transcript.dialogue import Dialogue, request, result, tool_call
 from tests.views.golden import same_as_golden
 from tests.views.http_scenes import http_scene

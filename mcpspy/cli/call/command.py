@@ -14,8 +14,8 @@ from ...replay.client.outgoing import Effect, outgoing, pseudonym
 from ...replay.client.player import TIMEOUT_NS
 from ...replay.compare.ignore import Ignore
 from ...replay.json.overrides import override_edits, override_of
-from ...views.compare.call_report import call_lines, call_next_lines
-from ...views.json.call import call_json, planned_call_json
+from ...views.compare.replays import call_lines, call_next_lines
+from ...views.json.comparisons import call_json, planned_call_json
 from ...views.text.escape import safe_text
 from ...wire.edits import with_values
 from ..capture_options import NO_FILE

@@ -24,8 +24,8 @@ from ...replay.mock.content import VOLATILE
 from ...replay.mock.match_key import Strictness
 from ...replay.mock.matching import RequestMatcher
 from ...views.compare.comparison import comparison_lines, next_lines
-from ...views.compare.replay_report import changing_calls, end_lines, intent, plan_lines, report_lines
-from ...views.json.replay import plans_json, replay_object, replays_json
+from ...views.compare.replays import changing_calls, end_lines, intent, plan_lines, report_lines
+from ...views.json.comparisons import plans_json, replay_object, replays_json
 from ...views.text.escape import safe_text, without_logins
 from ..capture_options import NO_FILE
 from ..screen import Screen, say

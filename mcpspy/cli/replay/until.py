@@ -18,7 +18,7 @@ from ...replay.client.player import Report
 from ...replay.condition import Condition, Occurrence
 from ...replay.shrink import Shrinker, ShrinkResult, is_handshake_answered, live_exchanges, sends_after_handshake
 from ...transcript.model import Transcript
-from ...views.compare.shrink import shrunk_json, shrunk_lines, shrunk_next_lines
+from ...views.compare.replays import shrunk_json, shrunk_lines, shrunk_next_lines
 from ...views.text.escape import one_line, safe_text, without_logins
 from ...views.text.units import counted
 from ..screen import Screen, say

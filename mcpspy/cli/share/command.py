@@ -17,9 +17,9 @@ from ...errors import ShareError
 from ...platform.files import BINARY
 from ...records import Record
 from ...sharing.excerpt import Excerpt
-from ...views.store.leaks import CaptureLeaks
 from ...views.text.escape import safe_text
 from ...views.text.units import counted
+from ...views.verification import CaptureLeaks
 from ..by_click.types import WhatCommand, Word
 from ..capture_options import UsageError
 from ..progress import ReadingProgress, reading

@@ -9,8 +9,8 @@ from ...records import Record
 from ...sharing.verify import Leak, LeakFinder
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, ModelCall, UnpairedMessage
-from ...views.store.leaks import CaptureLeaks, LeakLine, leaks_json, report_lines
 from ...views.text.line import plain
+from ...views.verification import CaptureLeaks, LeakLine, leaks_json, report_lines
 from ..fifo import named_file
 from ..screen import Screen, say
 from ..transcripts import transcript_of_file

@@ -15,9 +15,8 @@ from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, Log, ModelCall, Outcome, Row, Transcript
 from ...transcript.stats.outcomes import outcomes_of
 from ...views.json.rows import state_line
-from ...views.text.columns import columns
+from ...views.text.columns import Lanes, columns
 from ...views.text.escape import safe_text
-from ...views.text.lanes import Lanes
 from ...views.text.line import PALETTE, Line, fitted, joined, line_cells
 from ...views.text.units import counted
 from ...views.timeline.details import Detail, has_room, row_detail

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, ModelCall, Row, Transcript
 from ...transcript.transcribe import Transcriber
-from ...views.text.lanes import Lanes
+from ...views.text.columns import Lanes
 from ...views.text.line import Line, fitted
 from ...views.text.units import size
 from ...views.timeline.details import Detail, row_detail

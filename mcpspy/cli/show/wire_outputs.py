@@ -3,7 +3,7 @@
 from ...transcript.model import Row
 from ...views.json.transactions import LiveWireJson
 from ...views.text.escape import safe_text
-from ...views.timeline.live_wire import LiveWire
+from ...views.timeline.http_wire import LiveWire
 from ..screen import Screen, say
 from .follow import FollowedRecording
 

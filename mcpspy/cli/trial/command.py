@@ -18,7 +18,7 @@ from ...replay.trial.faults import CLIENT_FAULTS, HTTP, NO_FAULT, SERVER_FAULTS
 from ...replay.trial.outcome import BAD
 from ...transcript.filter.values import DURATIONS_NS, BadValue, amount
 from ...views.compare.trial import trial_junit_lines, trial_lines
-from ...views.json.trials import trials_json
+from ...views.json.verdicts import trials_json
 from ...views.text.escape import safe_text
 from ..filter_option import combined_filter
 from ..replay.played import one_session, playable

@@ -19,7 +19,7 @@ from ...replay.compare.compare import Comparison
 from ...transcript.findings.rule import Unchecked
 from ...transcript.findings.run import all_findings, unchecked, unrecorded
 from ...transcript.model import Log, ModelCall, Numbered, Row, Transcript
-from ...views.store.listing import RecordingLine
+from ...views.listing import RecordingLine
 from ...views.timeline.exchange import messages_of
 from ...views.timeline.model_call import bodies
 from ..diff import compared

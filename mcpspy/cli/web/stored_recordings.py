@@ -24,8 +24,7 @@ from ...transcript.hops import forwarded_calls
 from ...transcript.llm.tool_trips import tool_trips
 from ...transcript.model import CaptureInfo, Exchange, ModelCall, Numbered, Row, Transcript
 from ...views.page.page import heading, live_page, part
-from ...views.page.row_details import messages_of_call, row_details
-from ...views.page.rows import page_row, progress
+from ...views.page.rows import messages_of_call, page_row, progress, row_details
 from ...views.text.escape import decoded, safe_text
 from ...views.text.units import wall_time
 from ...views.timeline.exchange import messages_of

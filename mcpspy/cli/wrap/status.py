@@ -15,7 +15,7 @@ from ...errors import CaptureError
 from ...records import Exit, Gap, Note, Record
 from ...setup.wrapping import port_of
 from ...transcript.findings.rule import Severity
-from ...views.store.usage import keeping_line
+from ...views.listing import keeping_line
 from ...views.text.escape import safe_text
 from ...views.text.line import Line
 from ...views.text.units import size, wall_time

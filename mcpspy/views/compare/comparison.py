@@ -1,30 +1,40 @@
 """A comparison as lines: a summary, then for each server its identity, definitions, calls, timing and findings.
 
-Every call that differs is shown.
+Every call that differs is shown. A difference is a path, the value before and the value after; a long value is cut around it.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 from datetime import tzinfo
 from shlex import quote
-from typing import Final
+from typing import Any, Final
 
 from ...replay.compare.compare import CallChange, Comparison, DurationChange, FindingChange, ServerComparison
-from ...replay.compare.difference import rule_for
+from ...replay.compare.difference import Difference, Differences, rule_for
 from ...replay.compare.messages import MessageChange
 from ...replay.compare.server import DefinitionChange
+from ...replay.json.canonical import readable_json
 from ...transcript.model import CaptureInfo, Exchange
-from ..text.escape import one_line
+from ..page.text_runs import alike
+from ..text.cells import wrapped
+from ..text.escape import one_line, safe_text
 from ..text.hint import command_lines
-from ..text.line import Line, Piece, fitted
+from ..text.line import Line, Piece, fitted, line_cells
 from ..text.units import counted, duration
 from ..timeline.findings import STYLES
 from ..timeline.summary import capture_line, headline
-from .differences import difference_lines, note_lines
 
 _SIGNS: Final[dict[str, Piece]] = {"added": ("+ ", "good"), "removed": ("- ", "bad"), "changed": ("~ ", "warn")}
 MAX_CAPTURES: Final = 8
 MAX_NAMES: Final = 5
+
+VALUE_LETTERS: Final = 160
+"""The most letters of a value shown where the width is unbounded."""
+
+MIN_VALUE_LETTERS: Final = 24
+
+SHOWN: Final = 12
+"""The most differences of one thing that are shown; the JSON output has more."""
 
 
 def comparison_lines(
@@ -150,7 +160,7 @@ def _call(change: CallChange, width: int | None) -> Iterator[Line]:
     yield from difference_lines(change.answer, indent=6, width=width)
     if change.repeated and (change.params or change.answer):
         names = ", ".join(one_line(name, 40) for name in change.repeated[:MAX_NAMES])
-        yield from note_lines(f"an object has more than one {names}: the last one was compared", indent=6, width=width)
+        yield from _note_lines(f"an object has more than one {names}: the last one was compared", indent=6, width=width)
 
 
 def _message(change: MessageChange, width: int | None) -> Iterator[Line]:
@@ -158,7 +168,7 @@ def _message(change: MessageChange, width: int | None) -> Iterator[Line]:
     row = f"  {'B' if change.how == 'added' else 'A'}:{change.row.row}" + (f"  ×{change.count:,}" if change.count > 1 else "")
     words: Line = [(one_line(message.method or message.kind.value), "")]
     yield fitted([("  ", ""), _SIGNS[change.how], *words, (row, "dim")], width)
-    yield from note_lines(one_line(message.raw.decode("utf-8", "replace")), indent=6, width=width)
+    yield from _note_lines(one_line(message.raw.decode("utf-8", "replace")), indent=6, width=width)
 
 
 def _took(took: DurationChange, width: int | None) -> Iterator[Line]:
@@ -179,7 +189,7 @@ def _finding(change: FindingChange, width: int | None) -> Iterator[Line]:
     times = f"  ×{change.count:,}" if change.count > 1 else ""
     severity: Piece = (f"{finding.severity.value} ", STYLES[finding.severity])
     yield fitted([("  ", ""), _SIGNS[change.how], severity, (finding.rule, "strong"), (row + times, "dim")], width)
-    yield from note_lines(one_line(finding.what), indent=6, width=width)
+    yield from _note_lines(one_line(finding.what), indent=6, width=width)
 
 
 def _call_words(exchange: Exchange) -> Line:
@@ -210,3 +220,59 @@ def next_lines(comparison: Comparison, before: str, after: str, width: int | Non
     if first is not None and first.steps:
         commands.append((f"--ignore {quote(rule_for(first.steps))}", "ignores its first difference"))
     return command_lines(commands, width)
+
+
+def difference_lines(differences: Differences, *, indent: int, width: int | None) -> Iterator[Line]:
+    """Yield a line for each difference, or three where it does not fit, and below them the number of differences left out."""
+    for difference in differences.listed[:SHOWN]:
+        yield from _lines(difference, " " * indent, width)
+    more = differences.count - min(len(differences.listed), SHOWN)
+    if more:
+        yield fitted([(" " * indent, ""), (f"… {counted(more, 'more difference')}", "dim")], width)
+
+
+def _lines(difference: Difference, indent: str, width: int | None) -> Iterator[Line]:
+    room = VALUE_LETTERS if width is None else max(width - len(indent) - 4, MIN_VALUE_LETTERS)
+    line: Line = [(indent, ""), *_line(difference, room)]
+    if width is None or line_cells(line) <= width:
+        yield line
+        return
+    yield fitted([(indent, ""), (safe_text(difference.path), "key")], width)
+    before, after = _values(difference, room)
+    for sign, text, style in (("- ", before, "bad"), ("+ ", after, "good")):
+        if text:
+            yield fitted([(f"{indent}  {sign}", style), (text, style)], width)
+
+
+def _line(difference: Difference, letters: int) -> Line:
+    before, after = _values(difference, letters)
+    line: Line = [(safe_text(difference.path), "key")]
+    if difference.how == "added":
+        return [*line, (" added: ", ""), (after, "good")]
+    if difference.how == "removed":
+        return [*line, (" removed: ", ""), (before, "bad")]
+    return [*line, (": ", ""), (before, "bad"), (" ≠ ", ""), (after, "good")]
+
+
+def _values(difference: Difference, letters: int) -> tuple[str, str]:
+    """Return both values, safe; empty for a value that does not exist."""
+    begin = 0
+    old, new = difference.before, difference.after
+    if isinstance(old, str) and isinstance(new, str) and max(len(old), len(new)) > letters:
+        begin = max(0, alike(old, new) - letters // 4)
+    before = "" if difference.how == "added" else _shortened(difference.before, begin, letters)
+    return before, "" if difference.how == "removed" else _shortened(difference.after, begin, letters)
+
+
+def _shortened(value: Any, begin: int, letters: int) -> str:
+    if isinstance(value, str):
+        text, end = value[begin : begin + letters], begin + letters < len(value)
+        return safe_text(f"{'…' if begin else ''}{readable_json(text)}{'…' if end else ''}")
+    text = readable_json(value)
+    return safe_text(text if len(text) <= letters else text[:letters] + "…")
+
+
+def _note_lines(text: str, *, indent: int, width: int | None) -> Iterator[Line]:
+    """Yield a safe sentence of ours, indented."""
+    for part in [text] if width is None else wrapped(text, max(width - indent, MIN_VALUE_LETTERS), 3):
+        yield fitted([(" " * indent, ""), (part, "dim")], width)

@@ -8,7 +8,7 @@ from typing import Final
 
 from ...replay.trial.outcome import TrialOutcome
 from ...replay.trial.result import Expectations, TrialResult
-from ..check.junit import xml_text, xml_value
+from ..check.formats import xml_text, xml_value
 from ..text.escape import safe_text
 from ..text.line import Line, fitted
 from ..text.units import counted, duration

@@ -11,7 +11,7 @@ from ...transcript.http.transaction import Stream, Transaction
 from ...transcript.model import CaptureInfo, Row, Transcript
 from ...wire.sse import parse
 from ..text.json_text import SCHEMA, as_json, payload
-from ..timeline.live_wire import OngoingTransaction, OngoingTransactions
+from ..timeline.http_wire import OngoingTransaction, OngoingTransactions
 from ..timeline.transaction import packet_of
 
 

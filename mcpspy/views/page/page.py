@@ -22,16 +22,15 @@ from ..check.model import worst_first
 from ..sequence.diagram import Arrow, Aside, Fragment, FragmentKind, OmittedMessages, Step
 from ..sequence.layout import Drawing, diagram
 from ..statistics import statistics_lines
+from ..text.columns import Lanes
 from ..text.escape import safe_text, xml_text
-from ..text.lanes import Lanes
 from ..text.line import plain
 from ..text.units import counted
 from ..timeline.findings import rule_title
 from ..timeline.summary import capture_lines, last_of, summary
 from ..timeline.timeline import timeline
 from .filter_facts import FilterFacts, filter_keys
-from .row_details import curl_text, prompt_of_call, row_details
-from .rows import PageRow, page_rows, progress
+from .rows import PageRow, curl_text, page_rows, progress, prompt_of_call, row_details
 from .text_runs import text_runs
 
 MIN_LETTERS: Final = 2_000

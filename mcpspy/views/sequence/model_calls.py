@@ -15,7 +15,7 @@ from ...transcript.outcome import Outcome
 from ..text.escape import one_line, safe_text
 from ..text.units import counted, duration
 from ..timeline.details import Detail
-from ..timeline.model_words import answer_words, first_token_words, model_phrase, quoted_text
+from ..timeline.model_call import answer_words, first_token_words, model_phrase, quoted_text
 from ..timeline.payloads import bounded
 from .diagram import Arrow, ArrowKind, Aside
 from .lanes import DiagramLanes

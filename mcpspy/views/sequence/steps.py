@@ -51,8 +51,8 @@ from ..timeline.phrases import (
 )
 from ..timeline.transaction import ended_words, status_note, transaction_phrase
 from .diagram import Arrow, ArrowKind, Aside
+from .folding import Drawable, RepeatedExchange, RepeatedNotification
 from .lanes import DiagramLanes
-from .repeats import Drawable, RepeatedExchange, RepeatedNotification
 
 if TYPE_CHECKING:
     from ...transcript.llm.agent_runs import AgentRun

@@ -1,4 +1,4 @@
-"""One model call in full: the tools offered, the prompt, the answer, and the call that each tool use became.
+"""One model call, in full and in a few words. In full: the tools offered, the prompt, the answer, the call that each tool use became.
 
 Turns that the call before had already are counted by role, system messages are cut to one line, and new turns are shown.
 `--json` has every turn in full.
@@ -9,19 +9,19 @@ from collections.abc import Iterable, Iterator
 
 from ...transcript.llm.deferred import deferred_names, search_tool
 from ...transcript.llm.model_call import ModelCall
-from ...transcript.llm.prompt import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn
+from ...transcript.llm.prompt import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
 from ...transcript.llm.tool_names import bare_name
 from ...transcript.llm.tool_trips import ToolTrip
 from ...transcript.llm.tool_trips import tool_trips as tool_trips_of
 from ...transcript.model import CaptureInfo, Exchange, Transcript
+from ...transcript.outcome import Outcome
 from ..text.cells import MIN_CHOP_CELLS, padded
-from ..text.escape import one_line, safe_text
+from ..text.escape import PHRASE_LETTERS, one_line, safe_text
 from ..text.line import Line, Piece, fitted, joined, line_cells
 from ..text.pretty import broken
 from ..text.units import counted, duration, size
 from .findings import row_finding_lines
-from .model_words import first_token_words, model_phrase, usage_words
-from .phrases import outcome_phrase
+from .phrases import OUTCOME_STYLES, Phrase, outcome_phrase, status_words
 from .transaction import fact_lines, with_facts
 
 _BETWEEN: Piece = (" · ", "dim")
@@ -37,6 +37,12 @@ FOLDED_LETTERS = 300
 
 SYSTEM = ("system", "developer")
 _ROLE_CELLS = 11
+
+SAID_LETTERS = 60
+"""The letters of a text that a row shows before the tokens; `show @:7` shows all of it."""
+
+ENOUGH = frozenset({"", "stop", "end_turn", "tool_calls", "tool_use", "function_call", "completed", "stop_sequence"})
+"""The finish reasons of answers that the model ended by itself."""
 
 
 def model_call_lines(
@@ -69,7 +75,7 @@ def _headings(row: ModelCall, capture: CaptureInfo, width: int | None) -> Iterat
     facts = [f"continues row {row.before}"] if row.before else []
     if answer is not None:
         facts += [
-            usage_words(answer.usage),
+            _usage_words(answer.usage),
             first_token_words(row),
             f"finish reason {one_line(answer.finish)}" if answer.finish else "",
         ]
@@ -299,3 +305,55 @@ def _text(begin: Line, text: str, style: str, width: int | None, *, after: str =
 
 def _broken(text: str, room: int | None) -> list[str]:
     return [text] if room is None else broken(text, room) or [""]
+
+
+def model_phrase(call: ModelCall, letters: int = SAID_LETTERS) -> Phrase:
+    """Return the outcome of a model call: `ok: → get_weather {"city":"杭州"} · 88 tokens in, 15 out`."""
+    outcome, answer = call.outcome, call.answer
+    style = OUTCOME_STYLES[outcome]
+    if outcome in (Outcome.HTTP_ERROR, Outcome.REDIRECTED):
+        error = one_line(answer.error) if answer is not None else ""
+        return Phrase(outcome.value, style, f"{status_words(call.transaction)}{f': {error}' if error else ''}")
+    if answer is None:
+        return Phrase(outcome.value, style)
+    parts = [one_line(answer.error)] if answer.error else []
+    parts += [answer_words(answer, letters), _usage_words(answer.usage)]
+    if answer.finish not in ENOUGH:
+        parts.append(one_line(answer.finish))
+        style = "warn" if outcome is Outcome.OK else style
+    return Phrase(outcome.value, style, " · ".join(filter(None, parts)))
+
+
+def answer_words(answer: Answer, letters: int = SAID_LETTERS) -> str:
+    """Return the tool uses of an answer, else its text: `→ fetch {"url":"…"}`, `“It is sunny.”`."""
+    turn = answer.turn
+    if turn.uses:
+        return ", ".join(f"→ {use_words(use, letters)}" for use in turn.uses)
+    text = turn.text or turn.refusal or turn.thinking
+    return f"“{one_line(text, letters)}”" if text.strip() else ""
+
+
+def use_words(use: ToolUse, letters: int = SAID_LETTERS) -> str:
+    """Return the name and the arguments of a tool use."""
+    arguments = one_line(use.arguments, letters)
+    return f"{one_line(use.name) or '(no name)'}{f' {arguments}' if arguments not in ('', '{}') else ''}"
+
+
+def _usage_words(usage: Usage) -> str:
+    """Return the tokens of prompt and answer as the API counted them: `88 tokens in, 15 out`; empty where it did not count."""
+    if usage.input_tokens is None and usage.output_tokens is None:
+        return ""
+    tokens_in, tokens_out = (("?" if count is None else f"{count:,}") for count in (usage.input_tokens, usage.output_tokens))
+    cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
+    reasoning = f" ({usage.reasoning_tokens:,} for reasoning)" if usage.reasoning_tokens else ""
+    return f"{tokens_in} tokens in{cached}, {tokens_out} out{reasoning}"
+
+
+def first_token_words(call: ModelCall) -> str:
+    """Return `first token after 312 ms`; empty for an answer that was not streamed."""
+    return "" if call.until_first_ns is None else f"first token after {duration(call.until_first_ns)}"
+
+
+def quoted_text(text: str, letters: int = PHRASE_LETTERS) -> str:
+    """Return captured text on one line, in quotation marks."""
+    return f"“{one_line(text, letters)}”"

@@ -36,9 +36,8 @@ from ...transcript.model import (
 from ...transcript.phases import StartUp, lifecycles
 from ...transcript.waiting import waited_ns
 from ..text.cells import cells, cut, wrapped
-from ..text.columns import GAP, Columns, columns, widest_words
+from ..text.columns import GAP, Columns, Lanes, columns, widest_words
 from ..text.escape import one_line, safe_text
-from ..text.lanes import Lanes
 from ..text.line import Line, fitted, line_cells
 from ..text.units import counted
 from .calls import PollFolder, with_call
@@ -163,7 +162,7 @@ class Timeline:
         """Return the line of a call that has no answer yet, with its waiting time and its last progress."""
         took_ns = max(0, now_ns - row.at_ns)
         if isinstance(row, ModelCall):
-            from .model_words import model_phrase
+            from .model_call import model_phrase
 
             line = self._call_line(row, row.transaction, took_ns)
             return fitted([*line, (model_phrase(row).detail or "pending", "wait")], self.columns.width)
@@ -280,7 +279,7 @@ class Timeline:
         lines += self._with_phrase(line, phrase, row.row, below=not is_plain)
 
     def _model_call(self, row: ModelCall, lines: list[Line]) -> None:
-        from .model_words import SAID_LETTERS, model_phrase
+        from .model_call import SAID_LETTERS, model_phrase
 
         line = self._call_line(row, row.transaction, row.duration_ns)
         letters = SAID_LETTERS if self.columns.width is None else max(SAID_LETTERS // 2, self.columns.width // 3)

@@ -9,9 +9,8 @@ import pytest
 from mcpspy.replay.compare.compare import ComparedSide, Comparison, Limit, compare
 from mcpspy.replay.compare.difference import Difference, Differences
 from mcpspy.transcript.model import Transcript
-from mcpspy.views.compare.comparison import comparison_lines, next_lines
-from mcpspy.views.compare.differences import difference_lines
-from mcpspy.views.json.diff import comparison_json
+from mcpspy.views.compare.comparison import comparison_lines, difference_lines, next_lines
+from mcpspy.views.json.comparisons import comparison_json
 from mcpspy.views.text.line import line_cells, plain
 from tests.transcript.dialogue import Dialogue, request, result
 from tests.views.golden import same_as_golden

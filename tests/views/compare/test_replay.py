@@ -12,8 +12,8 @@ from mcpspy.replay.client.player import Report
 from mcpspy.replay.client.read_plan import read_plans
 from mcpspy.replay.mock.miss import Miss
 from mcpspy.transcript.model import Transcript
-from mcpspy.views.compare.replay_report import changing_calls, end_lines, intent, plan_lines, report_lines
-from mcpspy.views.json.replay import plans_json
+from mcpspy.views.compare.replays import changing_calls, end_lines, intent, plan_lines, report_lines
+from mcpspy.views.json.comparisons import plans_json
 from mcpspy.views.text.line import line_cells, plain
 from tests.transcript.dialogue import Dialogue, request, result, tool_call
 from tests.views.golden import same_as_golden

@@ -10,7 +10,7 @@ import pytest
 from mcpspy.replay.client.plan import Send
 from mcpspy.replay.condition import Occurrence
 from mcpspy.replay.shrink import ShrinkResult
-from mcpspy.views.compare.shrink import MAX_LISTED, shrunk_json, shrunk_lines, shrunk_next_lines
+from mcpspy.views.compare.replays import MAX_SENDS, shrunk_json, shrunk_lines, shrunk_next_lines
 from mcpspy.views.text.line import line_cells, plain
 from tests.transcript.dialogue import Dialogue, error, notification, request, result
 
@@ -64,7 +64,7 @@ def test_an_unfinished_search_says_so() -> None:
 
 
 def test_a_long_sequence_is_cut() -> None:
-    assert lines(shrink_result(sends=MAX_LISTED + 7))[-1] == "     and 7 more"
+    assert lines(shrink_result(sends=MAX_SENDS + 7))[-1] == "     and 7 more"
 
 
 def test_text_of_peers_is_harmless_for_terminals_and_programs() -> None:

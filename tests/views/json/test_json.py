@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from mcpspy.cli.verbs import VERBS, verb_command
 from mcpspy.transcript.model import Exchange
+from mcpspy.views import listing, verification
 from mcpspy.views.json.rows import message_lines, state_line, transcript_json
 from mcpspy.views.json.transactions import http_lines
-from mcpspy.views.store import listing, verification
 from mcpspy.views.text.json_text import RawJson, as_json
 from mcpspy.views.timeline.exchange import carrying_transactions
 from mcpspy.views.timeline.timeline import rows_between

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mcpspy.cli.export.formats import page_files
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.page.page import page
-from mcpspy.views.page.row_details import curl_text
+from mcpspy.views.page.rows import curl_text
 from mcpspy.views.page.text_runs import Piece, text_runs
 from tests.conftest import DebianProgram
 from tests.deadlines import DEADLINE_S

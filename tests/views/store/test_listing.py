@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.views.store.listing import (
+from mcpspy.views.listing import (
     CaptureLine,
     CaptureState,
     RecordingLine,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.views.store.verification import CaptureProblem, VerifiedCapture, verification
 from mcpspy.views.text.line import line_cells, plain
+from mcpspy.views.verification import CaptureProblem, VerifiedCapture, verification
 
 
 def verified(**facts: Any) -> VerifiedCapture:

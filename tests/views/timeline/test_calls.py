@@ -7,7 +7,7 @@ import pytest
 
 from mcpspy.views.json.rows import row_object
 from mcpspy.views.json.transactions import transaction_object
-from mcpspy.views.text.lanes import Lanes
+from mcpspy.views.text.columns import Lanes
 from mcpspy.views.text.line import line_cells, plain
 from mcpspy.views.timeline.calls import MAX_PARTS
 from mcpspy.views.timeline.exchange import row_lines

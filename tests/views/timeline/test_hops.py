@@ -7,7 +7,7 @@ import pytest
 
 from mcpspy.replay.compare.gateway import GatewayComparison, compared_gateway
 from mcpspy.transcript.model import Transcript
-from mcpspy.views.compare.passed_rows import gateway_json, gateway_lines
+from mcpspy.views.compare.side_by_side import gateway_json, gateway_lines
 from mcpspy.views.sequence.ladder import ladder
 from mcpspy.views.sequence.layout import diagram
 from mcpspy.views.text.line import plain

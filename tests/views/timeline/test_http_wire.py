@@ -10,8 +10,7 @@ from mcpspy.views.json.transactions import http_lines
 from mcpspy.views.text.escape import decoded, safe_text
 from mcpspy.views.text.line import Line, line_cells, plain
 from mcpspy.views.timeline.exchange import carrying_transactions
-from mcpspy.views.timeline.http_wire import wire_lines
-from mcpspy.views.timeline.wire_entries import MAX_BODY_LINES, MAX_LETTERS, MAX_LINES
+from mcpspy.views.timeline.http_wire import MAX_BODY_LINES, MAX_LETTERS, MAX_LINES, wire_lines
 from tests.transcript.dialogue import notification, request, result
 from tests.transcript.traffic import Call, Traffic
 from tests.views.golden import same_as_golden

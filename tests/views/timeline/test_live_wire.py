@@ -9,8 +9,7 @@ from mcpspy.transcript.transcribe import Transcriber
 from mcpspy.views.json.transactions import LiveWireJson, http_lines
 from mcpspy.views.text.line import plain
 from mcpspy.views.timeline.exchange import carrying_transactions
-from mcpspy.views.timeline.http_wire import wire_lines
-from mcpspy.views.timeline.live_wire import LiveWire
+from mcpspy.views.timeline.http_wire import LiveWire, wire_lines
 from tests.transcript.dialogue import request, result
 from tests.transcript.traffic import Traffic
 from tests.views.http_scenes import http_scene

@@ -12,7 +12,7 @@ from mcpspy.records import Close, Frame, Unknown
 from mcpspy.transcript.model import Exchange, Transcript
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.page.rows import page_row
-from mcpspy.views.text.lanes import Lanes
+from mcpspy.views.text.columns import Lanes
 from mcpspy.views.text.line import line_cells, plain
 from mcpspy.views.timeline.summary import summary
 from mcpspy.views.timeline.timeline import FOLD_HEAD, FOLD_TAIL, Timeline, timeline, timeline_columns

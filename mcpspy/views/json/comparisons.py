@@ -1,17 +1,27 @@
-"""A comparison as JSON for programs: docs/json.md describes every field."""
+"""Comparisons of captures, and of a replay or a call with its recording, as JSON for programs: docs/json.md describes every field."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from hashlib import sha256
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from ...replay.client.outgoing import PlannedMessage
+from ...replay.client.plan import UnsentMessage
+from ...replay.client.player import Report
 from ...replay.compare.compare import CallChange, Comparison, ServerComparison
 from ...replay.compare.difference import Difference, Differences
 from ...replay.compare.server import DefinitionChange
 from ...replay.json.canonical import readable_json
 from ...replay.mock.content import VOLATILE
 from ...transcript.model import CaptureInfo, Exchange, Transcript
-from ..text.json_text import SCHEMA, RawJson, with_lines
+from ..text.json_text import SCHEMA, RawJson, as_json, payload, with_lines
 from .rows import capture_object, finding_object
+
+if TYPE_CHECKING:
+    from ...replay.client.outgoing import Effect
+
 
 MAX_VALUE_LETTERS: Final = 4_000
 """A longer value is replaced by its size and digest."""
@@ -133,3 +143,107 @@ def _rows(before: Exchange | None, after: Exchange | None) -> dict[str, Any]:
         "before_row": before.row if before else None,
         "after_row": after.row if after else None,
     }
+
+
+class SentCall(Protocol):
+    """The outcome of a call; see `cli.call.result.CallResult`."""
+
+    @property
+    def target(self) -> dict[str, Any]: ...
+    @property
+    def live(self) -> Exchange | None: ...
+    @property
+    def why(self) -> str: ...
+    @property
+    def comparison(self) -> Comparison | None: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def row(self) -> int | None: ...
+    @property
+    def status(self) -> int: ...
+
+
+def call_json(request: Exchange, recorded: Exchange | None, sent: SentCall) -> str:
+    """Return the outcome of a call: `recorded` is the one that it repeats, if it repeats one."""
+    live = sent.live
+    answer = None if live is None else live.response
+    members: dict[str, Any] = {
+        "schema": SCHEMA,
+        "exit": sent.status,
+        "target": sent.target,
+        "method": request.method,
+        "name": request.target,
+        "outcome": None if live is None or answer is None else live.outcome.value,
+        "took_ns": None if live is None else live.duration_ns,
+        "answer": None if answer is None else payload(answer.raw.strip(b"\r\n")),
+        "why": sent.why or None,
+        "capture": sent.path or None,
+        "row": sent.row,
+        "recorded": None if recorded is None else _recorded(recorded),
+        "comparison": None if sent.comparison is None else RawJson(comparison_json(sent.comparison).rstrip("\n")),
+    }
+    return as_json(members) + "\n"
+
+
+def planned_call_json(request: Exchange, data: bytes, effect: Effect, redacted: str) -> str:
+    """Return what would be sent."""
+    members: dict[str, Any] = {"schema": SCHEMA, "method": request.method, "name": request.target, "effect": effect.value}
+    return as_json(members | {"redacted": redacted or None, "request": payload(data)}) + "\n"
+
+
+def _recorded(exchange: Exchange) -> dict[str, Any]:
+    return {"row": exchange.row, "outcome": exchange.outcome.value, "took_ns": exchange.duration_ns}
+
+
+def replay_object(report: Report, path: str, compared: Comparison) -> dict[str, Any]:
+    """Return the outcome of one client's plan: the new capture, what was sent, and how it differs from the old capture."""
+    return {
+        "capture": path,
+        "sent": report.sends,
+        "requests": len(report.sent),
+        "unsent": unsent_objects(report.unsent),
+        "withheld": [message.row for message in report.withheld],
+        "late": report.late,
+        "ended": [{"row": row, "why": why} for row, why in report.ended.items()],
+        "misses": [miss.data | {"sentence": miss.sentence} for miss in report.misses],
+        "lost": report.lost or None,
+        "comparison": RawJson(comparison_json(compared).rstrip("\n")),
+    }
+
+
+def replays_json(target: Mapping[str, Any], clients: Sequence[dict[str, Any]], status: int) -> str:
+    """Return the outcome of a whole replay, as one object."""
+    return as_json({"schema": SCHEMA, "target": target, "exit": status, "clients": list(clients)}) + "\n"
+
+
+def plans_json(target: Mapping[str, Any], planned: Iterable[PlannedMessage], left_out: Iterable[UnsentMessage]) -> str:
+    """Return what a replay would send, as one object with a message per line."""
+    head = {"schema": SCHEMA, "target": target, "unsent": unsent_objects(left_out)}
+    return with_lines(head, "sends", map(_rehearsed_object, planned))
+
+
+def _rehearsed_object(planned: PlannedMessage) -> dict[str, Any]:
+    message = planned.send.message
+    members: dict[str, Any] = {
+        "client": planned.client,
+        "row": planned.send.row,
+        "kind": message.kind.value,
+        "method": message.method,
+        "target": message.target,
+    }
+    if planned.effect is not None:
+        members["effect"] = planned.effect.value
+    if planned.correlated:
+        members["correlated"] = [
+            {"what": value.what, "from_row": value.from_row, "value": value.value} for value in planned.correlated
+        ]
+    return members | {"refused": planned.refused or None} | payload(planned.data)
+
+
+def unsent_objects(unsent: Iterable[UnsentMessage]) -> list[dict[str, Any]]:
+    """Return the messages that were not sent, each with the reason."""
+    return [
+        {"row": left_out.row, "method": left_out.message.method, "target": left_out.message.target, "why": left_out.why}
+        for left_out in unsent
+    ]

@@ -1,4 +1,4 @@
-"""The captures of a store, by recording: the lines of `mcpspy list`, and its JSON.
+"""The captures of a store as `mcpspy list`, `verify` and `export share --verify` show them: as lines, and as JSON.
 
 Takes facts that were gathered already. Does not look at a store, a clock or a time zone.
 """
@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from ..text.cells import cells, cut, padded, padded_left
-from ..text.escape import one_line, safe_text
-from ..text.json_text import SCHEMA, as_json
-from ..text.line import Line, fitted
-from ..text.units import counted, duration, size
+from .text.cells import cells, cut, padded, padded_left
+from .text.escape import one_line, safe_text
+from .text.json_text import SCHEMA, as_json
+from .text.line import Line, fitted
+from .text.units import counted, duration, size
 
 LABEL_CELLS = 48
 MIN_LABEL_CELLS = 16
@@ -239,3 +239,19 @@ def _capture_object(capture: CaptureLine) -> dict[str, Any]:
         "part": capture.is_part,
     }
     return made if capture.counted else {**made, "counted": False}
+
+
+def keeping_line(files: int, taken_bytes: int, max_bytes: int | None) -> str:
+    """Return the size of the store and when captures are deleted; `max_bytes` is the store's quota, None for no quota."""
+    held = f"{counted(files, 'capture')}, {size(taken_bytes)}"
+    if max_bytes is None:
+        return f"{held}; no quota: nothing is deleted until you run mcpspy prune"
+    rule = "beyond that, the oldest recordings are deleted (mcpspy prune --quota none removes the quota)"
+    return f"{held} of at most {size(max_bytes)}; {rule}"
+
+
+def gone_line(recordings: int, captures: int, gone_bytes: int, *, when: str, by_quota: bool) -> str:
+    """Return what was deleted so far, and when something was deleted last; `when` is a date in words."""
+    what = counted(recordings, "older recording") if recordings else counted(captures, "older capture")
+    why = "to keep the store below its quota" if by_quota else "with mcpspy prune"
+    return f"{what} ({size(gone_bytes)}) deleted {why}, the last on {when}."
