@@ -26,7 +26,7 @@ from ..views.check.text import check_lines, next_lines
 from ..views.text.units import counted
 from .baseline import accept as write_baselines
 from .baseline import baselines
-from .by_click.types import WhatCommand
+from .click_types import WhatCommand
 from .fifo import named_file
 from .filter_option import combined_filter, filter_option, filter_rows
 from .screen import Screen, say

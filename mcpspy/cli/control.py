@@ -16,7 +16,7 @@ from ..errors import AddressError, CaptureError, ControlError, InterceptError
 from ..records import CLIENT, SERVER
 from ..views.text.escape import safe_text
 from ..views.text.json_text import SCHEMA
-from .by_click.types import WhatCommand
+from .click_types import WhatCommand
 from .screen import say
 
 if TYPE_CHECKING:

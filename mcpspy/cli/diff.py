@@ -20,7 +20,7 @@ from ..transcript.model import Numbered
 from ..views.compare.comparison import comparison_lines, next_lines
 from ..views.json.comparisons import comparison_json
 from ..views.text.escape import safe_text
-from .by_click.types import WhatCommand
+from .click_types import WhatCommand
 from .filter_option import combined_filter, filter_option, filter_rows
 from .screen import Screen, say
 from .transcripts import (

@@ -22,7 +22,7 @@ def announced(paths: Iterable[str]) -> tuple[str, ...]:
     """
     paths = tuple(paths)
     if not all(map(begins_as_capture, paths)):
-        from .importing.in_place import captures_of
+        from .converting import captures_of
 
         made = {path: captures_of(path) for path in paths}
         _SOURCES.update((capture, path) for path, captures in made.items() for capture in captures)
@@ -57,7 +57,7 @@ def opened_stdin() -> AbstractContextManager[BinaryIO]:
     head = file.peek(len(_FIRST_BYTES))[: len(_FIRST_BYTES)]
     if _FIRST_BYTES.startswith(head):
         return nullcontext(file)
-    from .importing.in_place import capture_of_stdin
+    from .converting import capture_of_stdin
 
     return capture_of_stdin()
 

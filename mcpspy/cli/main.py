@@ -29,7 +29,7 @@ _OBJECTS_PER_COLLECTION = 20_000
 def main() -> int:
     """Run the verb named on the command line. Returns the exit status."""
     if instruction := os.environ.get(COMPLETES):
-        from .by_click.group import complete
+        from .by_click import complete
 
         return complete(instruction)
     debug = "--debug" in sys.argv[1:2]
@@ -102,7 +102,7 @@ def _run(arguments: list[str]) -> int:
                     raise
             else:
                 return 0
-    from .by_click.group import run
+    from .by_click import run
 
     return run(arguments)
 

@@ -22,7 +22,7 @@ from ..views.listing import keeping_line
 from ..views.text.escape import safe_text
 from ..views.text.json_text import SCHEMA, as_json
 from ..views.text.units import counted, size, wall_time
-from .by_click.types import AGE, QUOTA, SIZE
+from .click_types import AGE, QUOTA, SIZE
 from .screen import say
 
 MAX_LISTED = 20

@@ -68,7 +68,7 @@ def since_option(command: F) -> F:
     """Give a command `--since`."""
     import click
 
-    from .by_click.types import Word
+    from .click_types import Word
 
     option = click.option(
         "--since",

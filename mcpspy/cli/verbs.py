@@ -25,7 +25,7 @@ VERBS: Final = {
     "wrap": Verb("wrap.command", "insert mcpspy between your clients and their servers"),
     "unwrap": Verb("wrap.command", "remove it again, byte for byte", "unwrap"),
     "show": Verb("show.command", "show the timeline, or one exchange in full"),
-    "tui": Verb("tui.command", "look, search and act with keys, in a terminal interface"),
+    "tui": Verb("tui", "look, search and act with keys, in a terminal interface"),
     "control": Verb("control", "change the traffic of a running server, or restart it"),
     "check": Verb("check", "find what went wrong, and whose fault it is; for people and CI"),
     "diff": Verb("diff", "show what changed from one capture to another"),
@@ -37,14 +37,14 @@ VERBS: Final = {
     "mock": Verb("mock.command", "serve a capture as a server"),
     "replay": Verb("replay.command", "send a capture's requests to a server, and compare the answers"),
     "call": Verb("call.command", "send one request: a recorded one again, or a call of a tool"),
-    "trial": Verb("trial.command", "test a client with faults of its server, or the reverse"),
-    "import": Verb("importing.command", "make captures of logs and files that others recorded"),
+    "trial": Verb("trial", "test a client with faults of its server, or the reverse"),
+    "import": Verb("importing", "make captures of logs and files that others recorded"),
     "list": Verb("list", "list the newest recordings and their captures"),
     "verify": Verb("verify", "check that a capture is intact; repair it"),
     "prune": Verb("prune", "delete old captures"),
     "demo": Verb("demo", "record a small server and client, and show the result"),
-    "completion": Verb("by_click.completion", "print the shell's completion script"),
-    "help": Verb("by_click.help", "explain a verb, a topic or a rule"),
+    "completion": Verb("completion", "print the shell's completion script"),
+    "help": Verb("help", "explain a verb, a topic or a rule"),
 }
 """In the order that `mcpspy --help` shows."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.cli.tui.recordings import StoreDesk
+from mcpspy.cli.tui_sources import StoreDesk
 from mcpspy.cli.web.stored_recordings import StoredRecordings
 from mcpspy.records import Exit
 from tests.agent.agents import call as ask_agent

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from mcpspy.cli.by_click.help import TEXTS
+from mcpspy.cli.help import TEXTS
 from tests.cli.desks import desk as made_desk
 from tests.cli.helps import COMMANDS, unknown_options
 from tests.cli.terminal import on_pipe, run

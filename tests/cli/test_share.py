@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mcpspy import read, transcribe
 from mcpspy.capture.file.reader import Reader
-from mcpspy.cli.share.copy import Copier, Original, Pseudonyms
+from mcpspy.cli.share_copy import Copier, Original, Pseudonyms
 from mcpspy.errors import CaptureError, ShareError
 from mcpspy.records import Damage, Frame, Header, Open
 from mcpspy.sharing.finder import FinderOptions

@@ -17,8 +17,7 @@ if __name__ == "__main__":
 
         transcripts.LARGE_BYTES = int(os.environ["SPY_LARGE_BYTES"])
     if "SPY_COPIES" in os.environ:
-        from mcpspy.cli.trial import bench, serving
+        from mcpspy.cli import trial_bench
 
-        for module in (bench, serving):
-            vars(module)["MCPSPY"] = (sys.executable, __file__)
+        vars(trial_bench)["MCPSPY"] = (sys.executable, __file__)
     sys.exit(main())

@@ -12,9 +12,7 @@ from textual import events
 from textual.pilot import Pilot
 
 from mcpspy.cli.transcripts import select_captures
-from mcpspy.cli.tui.programs import Programs
-from mcpspy.cli.tui.recordings import StoreDesk
-from mcpspy.cli.tui.sources import FinishedSource, source_of
+from mcpspy.cli.tui_sources import FinishedSource, Programs, StoreDesk, source_of
 from mcpspy.transcript.model import Transcript
 from mcpspy.tui.app import Terminal
 from mcpspy.tui.drawing import Letters, all_letters

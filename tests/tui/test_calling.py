@@ -9,7 +9,7 @@ import pytest
 
 from mcpspy.cli.call.subject import recorded_subject
 from mcpspy.cli.transcripts import select_captures
-from mcpspy.cli.tui.sources import source_of
+from mcpspy.cli.tui_sources import source_of
 from mcpspy.records import Frame
 from mcpspy.transcript.model import Exchange
 from mcpspy.tui.calling import changes, danger, mistake

@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from mcpspy.cli.transcripts import select_captures
-from mcpspy.cli.tui.sources import source_of
+from mcpspy.cli.tui_sources import source_of
 from mcpspy.tui.drawing import Letters, all_letters, ascii_letters
 from mcpspy.tui.first_frame import drawn, first_frame
 from tests.conftest import DebianProgram
@@ -64,7 +64,7 @@ async def test_the_first_frame_is_what_textual_draws(capture: str, row: int, siz
 
 
 def test_the_first_frame_waits_neither_for_textual_nor_for_click_nor_for_asyncio() -> None:
-    program = "import mcpspy.cli.tui.command, mcpspy.cli.tui.recordings, mcpspy.tui.first_frame"
+    program = "import mcpspy.cli.tui, mcpspy.cli.tui_sources, mcpspy.tui.first_frame"
     command = [sys.executable, "-X", "importtime", "-c", program]
     log = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True).stderr
     assert_absent({"textual", "click", "asyncio", "mcpspy.transcript.findings.registry"}, imports(log))
@@ -72,7 +72,7 @@ def test_the_first_frame_waits_neither_for_textual_nor_for_click_nor_for_asyncio
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_strings_are_harmless_in_the_first_frame(text: str) -> None:
-    from mcpspy.cli.tui.sources import FinishedSource
+    from mcpspy.cli.tui_sources import FinishedSource
 
     for size in SIZES:
         source = FinishedSource(hostile_scene(text).transcript, ["capture.mcpspy"], "")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.cli.tui.recordings import StoreDesk
+from mcpspy.cli.tui_sources import StoreDesk
 from mcpspy.tui.holding import Holding
 from mcpspy.tui.source import RowSource
 from tests.deadlines import DEADLINE_S, eventually

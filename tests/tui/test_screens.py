@@ -38,10 +38,8 @@ def test_a_screen_has_what_a_key_opens_and_keeps_to_its_size(
 
 CRASH = """
 import sys
-from mcpspy.cli.tui.programs import Programs
-from mcpspy.cli.tui.recordings import StoreDesk
-from mcpspy.cli.tui.sources import source_of
 from mcpspy.cli.transcripts import select_captures
+from mcpspy.cli.tui_sources import Programs, StoreDesk, source_of
 from mcpspy.tui.app import Terminal
 from mcpspy.tui.drawing import all_letters
 

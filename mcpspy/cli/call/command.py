@@ -21,8 +21,7 @@ from ...wire.edits import with_values
 from ..capture_options import NO_FILE
 from ..replay.target import SERVER_WORDS, ServerCommand, can_ask, carry_option, server_options, target_of, tls
 from ..screen import Screen, say
-from .live import call_live, running_tap
-from .result import NOT_SENT, SAME, CallResult
+from .live import NOT_SENT, SAME, CallResult, call_live, running_tap
 from .subject import CallSubject, made_subject, recorded_subject
 
 if TYPE_CHECKING:

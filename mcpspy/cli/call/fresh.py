@@ -17,7 +17,7 @@ from ...replay.mock.matching import RequestMatcher
 from ...views.text.escape import safe_text, without_logins
 from ..replay.play import PlayResult, PlaySettings, play
 from ..screen import say
-from .result import NO_ANSWER, NOT_SENT, STOPPED, CallResult
+from .live import NO_ANSWER, NOT_SENT, STOPPED, CallResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

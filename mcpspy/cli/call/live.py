@@ -1,10 +1,14 @@
-"""A call into a session that runs under `mcpspy run` or `mcpspy proxy`: through its tap's control socket, with an id of its own."""
+"""A call into a session that runs under `mcpspy run` or `mcpspy proxy`, and the outcome of a call, wherever it was sent.
+
+The call goes through the control socket of the session's tap, with an id of its own.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...capture.store.folder import live_folder
@@ -18,19 +22,23 @@ from ...replay.client.player import Report
 from ...replay.compare.compare import compare
 from ...transcript.http.head import SESSION
 from ...transcript.mcp.methods import INITIALIZE
+from ...transcript.model import Outcome
 from ...transcript.transcribe import transcribe
 from ...wire.edits import with_values
-from .result import NO_ANSWER, NOT_SENT, STOPPED, CallResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ...replay.compare.compare import Comparison
     from ...transcript.model import Exchange, Transcript
     from ...wire.edits import ValueEdit
     from .subject import CallSubject
 
 _STDIN, _STDOUT = 0, 1
+
 STREAMS: Final = ((_STDIN, CLIENT, "stdin"), (_STDOUT, SERVER, "stdout"))
+
+SAME, DIFFERENT, NOT_SENT, NO_ANSWER, STOPPED = 0, 1, 2, 4, 130
 
 
 class _Answer(NamedTuple):
@@ -150,3 +158,29 @@ def _transcript(subject: CallSubject, request: bytes, answer: _Answer) -> Transc
     records.append(Frame(_STDIN, 0, 0, request + b"\n"))
     records.append(Frame(_STDOUT, answer.took_ns, answer.took_ns, answer.payload.rstrip(b"\r\n") + b"\n"))
     return transcribe(records)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallResult:
+    """A call that was sent, or tried: `live` has the answer; without one `why` says why there is none.
+
+    `comparison` is that with the recorded answer; `path` is the capture that has the call now, where its row is `row`.
+    """
+
+    target: dict[str, Any]
+    live: Exchange | None = None
+    why: str = ""
+    comparison: Comparison | None = None
+    path: str = ""
+    row: int | None = None
+    failure: int = NO_ANSWER
+    """The exit status if there is no answer."""
+
+    @property
+    def status(self) -> int:
+        """The exit status."""
+        if self.live is None or self.live.response is None:
+            return self.failure
+        if self.comparison is not None:
+            return DIFFERENT if self.comparison.different else SAME
+        return SAME if self.live.outcome is Outcome.OK else DIFFERENT

@@ -14,7 +14,7 @@ from ...capture.store.folder import EXTENSION
 from ...errors import AddressError
 from ...views.text.escape import safe_text
 from ...views.text.units import counted
-from ..by_click.types import WhatCommand
+from ..click_types import WhatCommand
 from ..fifo import named_file
 from ..screen import say
 from ..since import Since, captures_since, select_captures_since, since_option

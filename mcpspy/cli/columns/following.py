@@ -13,9 +13,7 @@ from ...capture.store.catalog import CatalogEntry, Recording, entries, entry, re
 from ...capture.store.folder import home_folder
 from ...capture.store.recent import last_heard_ns
 from ...errors import CaptureError, CollectorError
-from .delivering import LOOK_S
-from .notices import OtlpNotices
-from .sender import SpanSender
+from .sending import LOOK_S, OtlpNotices, SpanSender
 
 SLACK_NS: Final = 60_000_000_000
 """A record may be older than the moment at which it can be read, and a clock may be set back a little."""

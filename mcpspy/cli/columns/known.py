@@ -1,6 +1,7 @@
 """The files of which a folder has columns, in a list beside them: to see that a file did not change takes one `stat`.
 
 The list saves time and nothing else. What it does not have, or has of another version, is looked at in the files of columns.
+So is what was written by other code: the rows and findings of a capture may change with any rule.
 """
 
 from __future__ import annotations
@@ -8,20 +9,30 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Collection, Iterable
+import sys
+from binascii import crc32
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
+
+import click
 
 from ... import __version__
 from ...capture.store.columns import ColumnKey, column_path
 from ...capture.store.folder import is_live
-from .code import code_word
 
 NAME: Final = "known.json"
+
+_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+
+_ROOMS: Final = (
+    "", "capture/file", "columns", "transcript", "views/text", "views/timeline", "wire",
+)  # fmt: skip
+"""Those that make columns of a capture."""
 
 
 def written_by(*, payloads: bool) -> str:
     """Return what columns depend on beside their capture, as a word."""
-    return f"{__version__} {code_word()}{' with payloads' * payloads}"
+    return f"{__version__} {_code_word()}{' with payloads' * payloads}"
 
 
 class KnownFiles:
@@ -103,3 +114,25 @@ def file_facts(path: str) -> list[int] | None:
     except OSError:
         return None
     return [facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino] if stat.S_ISREG(facts.st_mode) else None
+
+
+def _code_word() -> str:
+    """Return a word for the code as it is installed here, with the packages beside it: some decode what others cannot.
+
+    Files are compared by their status and not read, which takes 3 ms and not 20: no content changes without the time of change.
+    """
+    packages = os.stat(os.path.dirname(os.path.dirname(click.__file__))).st_mtime_ns
+    files = sorted(status for room in _ROOMS for status in _statuses(os.path.join(_PACKAGE, room), deep=bool(room)))
+    return f"{crc32(repr((sys.version, packages, files)).encode()):08x}"
+
+
+def _statuses(folder: str, *, deep: bool) -> Iterator[tuple[str, int, int, int]]:
+    """Yield name, size, inode and time of change of each file in a folder, and with `deep` in those below it."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                if deep and entry.name != "__pycache__":
+                    yield from _statuses(entry.path, deep=True)
+            else:
+                facts = entry.stat()
+                yield entry.path, facts.st_size, facts.st_ino, facts.st_ctime_ns

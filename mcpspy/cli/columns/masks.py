@@ -12,7 +12,7 @@ from copy import deepcopy
 
 from ...sharing.hints import may_tell, that_may_have
 from ...transcript.model import Exchange, Log, ModelCall, Row, Transcript, UnpairedMessage
-from ..share.copy import Copier, Original, copier_of
+from ..share_copy import Copier, Original, copier_of
 
 _LOOK_PAYLOADS = 200
 _LARGE_BYTES = 1 << 16

@@ -15,15 +15,13 @@ from ...capture.store.folder import captures_folder
 from ...errors import AddressError, CollectorError
 from ...views.text.escape import safe_text, without_logins
 from ...views.text.units import counted, wall_time
-from ..by_click.types import WhatCommand
+from ..click_types import WhatCommand
 from ..screen import say
 from ..since import Since, captures_since, select_captures_since, since_option
 from ..transcripts import DEFAULT_WHAT, select_captures
-from .delivering import Delivery
 from .extras import require
 from .following import FollowedUntil, StoreFollower, heard_ns, recordings_of
-from .notices import OtlpNotices
-from .sender import SpanSender
+from .sending import Delivery, OtlpNotices, SpanSender
 
 if TYPE_CHECKING:
     from ...telemetry.endpoint import CollectorEndpoint

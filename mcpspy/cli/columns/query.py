@@ -18,7 +18,7 @@ from ..screen import Screen, say
 from ..since import Since, since_option
 from .extras import require
 from .known import KnownFiles, are_alike, written_by
-from .replacing import replaced
+from .results import replaced
 
 if TYPE_CHECKING:
     from ...columns.database import QueryResult

@@ -1,11 +1,17 @@
-"""Results of queries as text and as Parquet."""
+"""Results of queries as text and as Parquet.
+
+A file is replaced in one step, so that a query that fails leaves an older result as it was.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import os
+import stat
 from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import chain, islice
@@ -20,8 +26,10 @@ if TYPE_CHECKING:
     from ...columns.database import QueryResult
 
 GAP: Final = "  "
+
 MEASURED_ROWS: Final = 1_000
 """The widths of columns are those of so many rows; later ones may be wider."""
+
 MAX_CELLS: Final = 60
 """A value is cut there on a terminal."""
 
@@ -29,7 +37,9 @@ LEAST_CELLS: Final = 12
 """A column of texts is not made narrower than this to fit on a terminal."""
 
 LEAST_ROUNDED: Final = 0.1
+
 _NUMBERS: Final = ("INT", "DOUBLE", "FLOAT", "DECIMAL")
+
 _TIMES: Final = ("TIME", "DATE")
 
 
@@ -130,3 +140,34 @@ def _plain(value: Any) -> Any:
         case list() | tuple():
             return [_plain(item) for item in value]
     return str(value)
+
+
+@contextmanager
+def replaced(path: str | None) -> Iterator[str | None]:
+    """Yield where to write what is to be at `path`: beside it, if that can be. None, for standard output, stays None.
+
+    Raises: OSError: if it cannot be written.
+    """
+    if path is None or not _can_be_replaced(path):
+        yield path
+        return
+    target = os.path.realpath(path)
+    temporary = f"{target}.{os.getpid()}"
+    try:
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666))
+        with suppress(FileNotFoundError):
+            os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+        yield temporary
+        os.replace(temporary, target)
+    except OSError as error:
+        if error.errno is None or error.filename not in (temporary, None):
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), path) from error
+    finally:
+        with suppress(OSError):
+            os.unlink(temporary)
+
+
+def _can_be_replaced(path: str) -> bool:
+    """Return whether a path names a file that can be replaced, or none yet: no device, and no file in a folder of others."""
+    return not os.path.exists(path) or (os.path.isfile(path) and os.access(os.path.dirname(os.path.realpath(path)), os.W_OK))

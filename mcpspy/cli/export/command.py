@@ -6,7 +6,7 @@ from importlib import import_module
 import click
 
 from ...views.text.escape import safe_text
-from ..by_click.types import WhatCommand
+from ..click_types import WhatCommand
 from ..filter_option import filter_option
 from ..verbs import COMPLETES
 from .formats import FORMATS, Format
@@ -29,7 +29,7 @@ class _Formats(click.Group):
         else:
             command = import_module(f"mcpspy.cli.{format.module}").command
         if COMPLETES in os.environ:
-            from ..by_click.completion import offer
+            from ..completion import offer
 
             offer(command)
         return command

@@ -366,6 +366,6 @@ FORMATS: Final[dict[str, Format | OwnCommand]] = {
     "parquet": OwnCommand(
         "columns for DuckDB, Spark and the like: a folder of Parquet files (docs/columns.md)", "columns.export"
     ),
-    "share": OwnCommand("a capture without secrets that can still be replayed (docs/share.md)", "share.command"),
+    "share": OwnCommand("a capture without secrets that can still be replayed (docs/share.md)", "share"),
 }
 """In the order that `mcpspy export --help` shows."""

@@ -8,7 +8,7 @@ from ...transcript.model import Transcript
 from ...transcript.transcribe import transcribe
 from ..credential_search import CredentialSearch
 from ..filter_option import combined_filter, matching_rows
-from ..share.copy import Original, copier_of
+from ..share_copy import Original, copier_of
 from ..transcripts import rows_of_clients, select_captures
 from .selection import ExportRequest, RowSelection
 

@@ -28,9 +28,8 @@ from ..fifo import named_file
 from ..filter_option import combined_filter, matching_rows
 from ..replay.played import playable, probes_of
 from ..screen import say
-from ..share.command import report_copy
-from ..share.copy import Original, ShareResult, copier_of
-from ..share.verify import leaks_of, warn
+from ..share import leaks_of, report_copy, warn
+from ..share_copy import Original, ShareResult, copier_of
 from ..transcripts import CaptureSelection, select_captures, transcript_of
 from .selection import ExportRequest
 

@@ -1,12 +1,15 @@
 """`mcpspy proxy --all`: taps at all reserved ports, also at those that are reserved meanwhile, until a signal comes.
 
-The service that `mcpspy wrap` sets up runs it with sockets that listen already; it serves those, and opens the others itself.
+The service that `mcpspy wrap` sets up runs it with sockets that listen already, by the protocol of sd_listen_fds(3); it
+serves those, and opens the others itself.
 """
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+from collections.abc import MutableMapping
 from pathlib import Path
 from types import FrameType
 
@@ -18,13 +21,14 @@ from ...platform.open_files import allow_many_open_files
 from ...platform.watch import Watch
 from ...setup.ports import read_reserved_ports
 from ..new_capture import report
-from .activation import inherited_listeners
 from .taps import Taps, TapSettings
 
 RETRY_S = 1.0
 """The time between attempts at a port that is taken."""
 
 NOT_SERVED = 4
+
+FIRST_FD = 3
 
 
 def serve_all(settings: TapSettings, *, quiet: bool) -> int:
@@ -34,7 +38,7 @@ def serve_all(settings: TapSettings, *, quiet: bool) -> int:
     if not reserved.by_port:
         raise click.UsageError("No HTTP server is wrapped. mcpspy wrap wraps them; mcpspy wrap --status lists the servers.")
     allow_many_open_files()
-    taps = Taps(settings, inherited_listeners(os.environ))
+    taps = Taps(settings, _inherited_listeners(os.environ))
     stop = StopSignal()
     watch = Watch(input_fd=stop.fd)
     watch.add(str(folder))
@@ -105,3 +109,26 @@ class StopSignal:
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self.came = True
+
+
+def _inherited_listeners(environ: MutableMapping[str, str]) -> dict[int, socket.socket]:
+    """Take the listening TCP sockets that were opened for this process, by port. Later calls, and children, find none.
+
+    The variables are ignored if they are for another process: a child inherits them, but not the meaning of its descriptors.
+    """
+    pid, count = environ.pop("LISTEN_PID", ""), environ.pop("LISTEN_FDS", "")
+    environ.pop("LISTEN_FDNAMES", None)
+    if pid != str(os.getpid()) or not count.isdecimal():
+        return {}
+    listeners: dict[int, socket.socket] = {}
+    for fd in range(FIRST_FD, FIRST_FD + int(count)):
+        try:
+            os.set_inheritable(fd, False)
+            inherited = socket.socket(fileno=fd)
+        except OSError:  # not open, or no socket
+            continue
+        if inherited.family == socket.AF_INET and inherited.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            listeners[inherited.getsockname()[1]] = inherited
+        else:
+            inherited.detach()
+    return listeners

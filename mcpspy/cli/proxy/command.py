@@ -17,8 +17,8 @@ from ...live.http.listener import HttpOrigin, after_origin, origin
 from ...live.http.tap import HttpTap
 from ...platform.open_files import allow_many_open_files
 from ...platform.processes import CAN_FORK
-from ..by_click.types import SIZE
 from ..capture_options import NO_FILE, UsageError
+from ..click_types import SIZE
 from ..new_capture import CaptureStart
 from .listening import DEFAULT_LISTEN, address, open_control, record_tap
 

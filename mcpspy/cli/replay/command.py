@@ -1,10 +1,14 @@
-"""`mcpspy replay`: send the messages of a recorded client to a live server, and compare its answers with the capture."""
+"""`mcpspy replay`: send the messages of a recorded client to a live server, and compare its answers with the capture.
+
+WHAT names the capture; rows and `--only` select requests from it.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isfinite
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,24 +18,31 @@ import click
 from ...capture.store.address import STDIN
 from ...capture.store.catalog import entry
 from ...capture.store.folder import captures_folder
-from ...records import SERVER
+from ...errors import AddressError, ReplayError
+from ...records import CLIENT, SERVER
+from ...replay.client.correlate.model import Correlations
+from ...replay.client.correlate.reader import read_correlations
 from ...replay.client.counterpart import PlayedPlan, compared_sides
 from ...replay.client.outgoing import Effects, planned_messages
+from ...replay.client.plan import Plan
 from ...replay.client.player import TIMEOUT_NS
+from ...replay.client.read_plan import read_plans
 from ...replay.compare.compare import Comparison, compare
 from ...replay.compare.ignore import Ignore
 from ...replay.mock.content import VOLATILE
 from ...replay.mock.match_key import Strictness
 from ...replay.mock.matching import RequestMatcher
+from ...transcript.model import CaptureInfo, Exchange, Numbered, Transcript
 from ...views.compare.comparison import comparison_lines, next_lines
 from ...views.compare.replays import changing_calls, end_lines, intent, plan_lines, report_lines
 from ...views.json.comparisons import plans_json, replay_object, replays_json
 from ...views.text.escape import safe_text, without_logins
 from ..capture_options import NO_FILE
+from ..filter_option import combined_filter, filter_rows
 from ..screen import Screen, say
-from ..transcripts import DEFAULT_WHAT
+from ..transcripts import DEFAULT_WHAT, select_captures, transcript_of
 from .play import PlayResult, PlaySettings, play
-from .selection import ReplaySelection, select_requests
+from .played import one_session, playable
 from .target import (
     AUTHORIZATION,
     SERVER_WORDS,
@@ -54,6 +65,7 @@ MAX_RUNS = 200
 """The default number of servers that --until starts: to find 10 of 60 requests takes about 80."""
 
 SUFFIX = "-replay"
+
 NS = 1_000_000_000
 
 
@@ -151,7 +163,7 @@ def _replay(options: _ReplayOptions, server: tuple[str, ...]) -> int:
     Ignore.of(options.ignore)
     _check(options.speed, options.timeout, options.capture)
     condition = _condition(options.until, options.max_runs)
-    selection = select_requests(options.what, options.only, options.carried)
+    selection = _select_requests(options.what, options.only, options.carried)
     security = tls(insecure=options.insecure, ca=options.ca)
     target = target_of(selection.capture, server, options.url, options.transport, options.headers, security)
     effects = Effects(selection.transcript)
@@ -170,7 +182,7 @@ def _replay(options: _ReplayOptions, server: tuple[str, ...]) -> int:
     return print_outcome(selection, results, options.ignore, as_json=options.as_json, target=target)
 
 
-def _settings(options: _ReplayOptions, selection: ReplaySelection, target: Target) -> PlaySettings:
+def _settings(options: _ReplayOptions, selection: _ReplaySelection, target: Target) -> PlaySettings:
     ignored = (*VOLATILE, *options.ignore)
     answers = RequestMatcher(selection.transcript.exchanges, side=SERVER, strictness=Strictness(options.match), ignore=ignored)
     replayed_label = selection.label.removesuffix(SUFFIX)
@@ -190,7 +202,7 @@ def _settings(options: _ReplayOptions, selection: ReplaySelection, target: Targe
     )
 
 
-def _play_all(selection: ReplaySelection, settings: PlaySettings) -> list[PlayResult]:
+def _play_all(selection: _ReplaySelection, settings: PlaySettings) -> list[PlayResult]:
     """Play every client, one after the other, unless the user stops it."""
     results: list[PlayResult] = []
     for number, plan in enumerate(selection.plans):
@@ -218,7 +230,7 @@ def _condition(until: str | None, max_runs: int | None) -> Condition | None:
     return condition_of(until)
 
 
-def _announce(what: str, selection: ReplaySelection, target: Target, effects: Effects, runs: int) -> None:
+def _announce(what: str, selection: _ReplaySelection, target: Target, effects: Effects, runs: int) -> None:
     """Say what will be sent."""
     if not what.startswith(selection.path):
         say(f"mcpspy: playing {safe_text(selection.path)}")
@@ -231,7 +243,7 @@ def _announce(what: str, selection: ReplaySelection, target: Target, effects: Ef
         say(f"mcpspy: header fields of the recorded client are not sent: {safe_text(', '.join(names))}; add --header{variable}")
 
 
-def _rehearse(selection: ReplaySelection, target: Target, effects: Effects, *, as_json: bool) -> int:
+def _rehearse(selection: _ReplaySelection, target: Target, effects: Effects, *, as_json: bool) -> int:
     """List what would be sent."""
     messages = planned_messages(selection.plans, effects, selection.correlations, {})
     unsent = [message for plan in selection.plans for message in plan.left_out]
@@ -245,7 +257,7 @@ def _rehearse(selection: ReplaySelection, target: Target, effects: Effects, *, a
 
 
 def print_outcome(
-    selection: ReplaySelection, results: Sequence[PlayResult], rules: tuple[str, ...], *, as_json: bool, target: Target
+    selection: _ReplaySelection, results: Sequence[PlayResult], rules: tuple[str, ...], *, as_json: bool, target: Target
 ) -> int:
     """Print the outcome of each plan; `rules` are JSON paths to ignore. Returns the exit status."""
     comparisons = [_comparison(selection, result, rules) for result in results]
@@ -309,7 +321,7 @@ def _replay_name(results: Sequence[PlayResult], number: int) -> str:
     return quote(path) if stored is None else f"@{stored.id}"
 
 
-def _comparison(selection: ReplaySelection, result: PlayResult, rules: tuple[str, ...]) -> Comparison:
+def _comparison(selection: _ReplaySelection, result: PlayResult, rules: tuple[str, ...]) -> Comparison:
     played = PlayedPlan(plan=result.plan, report=result.report, selected=selection.selected, restore=result.run.as_recorded)
     return compare(*compared_sides(selection.transcript, result.transcript, played), rules)
 
@@ -330,3 +342,97 @@ def _unsent(result: PlayResult) -> int:
     """Count the messages that were withheld, or not sent because the server was gone."""
     report = result.report
     return len(report.unsent) - len(result.plan.left_out) if report.lost else len(report.withheld)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ReplaySelection:
+    """The plans to play, from the capture at `path`, and their rows that were selected (None: all).
+
+    The plans also have the requests that the selected ones need.
+    """
+
+    path: str
+    transcript: Transcript
+    capture: CaptureInfo
+    plans: list[Plan]
+    selected: frozenset[int] | None
+    correlations: Correlations
+
+    @property
+    def label(self) -> str:
+        """The label of the recorded server."""
+        return self.capture.header.label if self.capture.header else ""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The id of the capture."""
+        return (self.capture.header.capture_id,) if self.capture.header else ()
+
+    @property
+    def is_verbatim(self) -> bool:
+        """True if the capture was recorded without redaction."""
+        return self.capture.header is not None and self.capture.header.redaction == "none"
+
+    @property
+    def requests(self) -> list[Exchange]:
+        """The requests to send."""
+        return [request for plan in self.plans for request in plan.requests]
+
+    @property
+    def selected_requests(self) -> list[Exchange]:
+        """The requests to send that were selected."""
+        return [request for request in self.requests if self.selected is None or request.row in self.selected]
+
+
+def _select_requests(what: str, only: tuple[str, ...], carried: tuple[str, ...]) -> _ReplaySelection:
+    """Select what a WHAT and `--only` name together. Raises: AddressError, ReplayError, FilterError."""
+    condition = combined_filter(only)
+    captures = select_captures((what,))
+    if captures.rows is None:
+        captures = captures._replace(paths=one_session(what, playable(what, captures.paths)))
+    if len(captures.paths) > 1:
+        count, paths = len(captures.paths), ", ".join(captures.paths)
+        raise AddressError(what, f"a replay plays one capture, and these are {count}: {paths}; name one of them")
+    if captures.is_one_row:
+        raise AddressError(what, f"one row is not a replay; mcpspy call {what} sends it")
+    transcript, _ = transcript_of(captures)
+    correlations = read_correlations(transcript, carried)
+    all_plans = read_plans(transcript)
+    plans = [plan for plan in all_plans if plan.sends]
+    if not plans:
+        raise ReplayError(what, _why_no_plan(all_plans, transcript.captures[0].failed_start))
+    selected = None
+    if captures.rows is not None or condition is not None:
+        rows = captures.rows_in(transcript)
+        if condition is not None:
+            rows = filter_rows(condition, transcript, rows).rows
+        numbers = frozenset(row.row for row in rows if isinstance(row, Numbered))
+        selected = numbers & {send.row for plan in plans for send in plan.sends}
+        if not selected:
+            raise ReplayError(what, _why_no_row(transcript, numbers, is_filtered=condition is not None))
+        plans = [plan.only(plan.rows & selected, correlations.needs) for plan in plans if plan.rows & selected]
+    return _ReplaySelection(
+        path=captures.paths[0],
+        transcript=transcript,
+        capture=transcript.captures[0],
+        plans=plans,
+        selected=selected,
+        correlations=correlations,
+    )
+
+
+def _why_no_plan(plans: list[Plan], failure: str) -> str:
+    if failure:
+        return f"its server could not be started ({failure}), so there is nothing to send; mcpspy list names older recordings"
+    unsent = next((unsent for plan in plans for unsent in plan.left_out), None)
+    if unsent is None:
+        return "no client sent a request in it, so there is nothing to send; mcpspy show says what happened"
+    return f"nothing in it can be sent again; row {unsent.row} cannot, because {unsent.why}"
+
+
+def _why_no_row(transcript: Transcript, numbers: frozenset[int], *, is_filtered: bool) -> str:
+    exchanges = [exchange for exchange in transcript.exchanges if exchange.row in numbers]
+    if exchanges and all(exchange.sender != CLIENT for exchange in exchanges):
+        return f"row {exchanges[0].row} is a request of the server, and a replay plays the client"
+    none = f"no message of a client {'matches --only' if is_filtered else 'is among these rows'}"
+    return f"{none}; mcpspy replay --dry-run, without these, lists all"

@@ -16,7 +16,7 @@ from ...records import PSEUDONYM_PATTERN
 from ...transcript.http.transaction import ScopeKind
 from ...transcript.model import CaptureInfo
 from ...views.text.escape import safe_text, without_logins
-from ..by_click.types import WhatCommand
+from ..click_types import WhatCommand
 from ..screen import say
 
 if TYPE_CHECKING:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ..since import Since
     from .follow import Output
 
-
 OPTIONS: Final = (
     Option("follow", "", "Follow captures as they grow, and new ones too. Ctrl-C ends it.", letter="f"),
     Option("json", "", "Print JSON for programs (docs/json.md); with -f, an object whenever a row changes.", parameter="as_json"),
@@ -287,7 +286,7 @@ def _follow(screen: Screen, condition: Filter | None, options: _ShowOptions) -> 
             )
             raise ImportFileError("standard input", text) from error
         return
-    from ..importing.growing import followed_log
+    from ..converting import followed_log
 
     with followed_log(options.what) as whats:
         follow(whats, output, live_filter, keeps_frames=options.http, since=options.since)
@@ -347,7 +346,7 @@ def __getattr__(name: str) -> click.Command:
         raise AttributeError(name)
     import click
 
-    from ..by_click.types import WhatCommand
+    from ..click_types import WhatCommand
     from ..since import since_option
 
     command = click.argument("what", nargs=-1)(click.command("show", cls=WhatCommand)(run))

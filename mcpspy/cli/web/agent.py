@@ -12,7 +12,7 @@ import click
 
 from ... import __version__
 from ...errors import MissingExtraError
-from ..by_click.types import WhatCommand
+from ..click_types import WhatCommand
 from ..screen import say
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from ...setup.service import SOCKET
 from ...views.text.escape import safe_text, without_logins
 from ...views.text.units import size
 from ..screen import Screen, say
-from .lines import change_lines, document, say_next_steps, server_lines
+from .lines import captures_object, change_lines, document, say_next_steps, server_lines, status_lines, status_object
 from .serving import (
     keep_in_step,
     needs_service,
@@ -48,7 +48,6 @@ from .serving import (
     service_object,
     with_service,
 )
-from .status import captures_object, status_lines, status_object
 
 IN_CACHE = (
     "is in a cache; wrapped servers stop working once the cache is emptied. "

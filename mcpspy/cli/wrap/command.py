@@ -9,7 +9,7 @@ import click
 
 from ...setup.clients import CLIENTS
 from ...setup.plan import Aim
-from ..by_click.types import QUOTA
+from ..click_types import QUOTA
 from ..web.agent import ensure_sdk
 from .apply import WrapOptions, change_files
 

@@ -28,7 +28,6 @@ from .comparison import difference_lines
 if TYPE_CHECKING:
     from ...replay.compare.compare import CallChange, Comparison
 
-
 MAX_LISTED: Final = 20
 MAX_NAMES: Final = 8
 

@@ -22,7 +22,6 @@ from .rows import capture_object, finding_object
 if TYPE_CHECKING:
     from ...replay.client.outgoing import Effect
 
-
 MAX_VALUE_LETTERS: Final = 4_000
 """A longer value is replaced by its size and digest."""
 
@@ -146,7 +145,7 @@ def _rows(before: Exchange | None, after: Exchange | None) -> dict[str, Any]:
 
 
 class SentCall(Protocol):
-    """The outcome of a call; see `cli.call.result.CallResult`."""
+    """The outcome of a call; see `cli.call.live.CallResult`."""
 
     @property
     def target(self) -> dict[str, Any]: ...

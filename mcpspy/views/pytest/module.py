@@ -27,7 +27,6 @@ from .sdk import SDK_1, SDK_2, Dialect
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-
 INDENT: Final = "    "
 
 _CALLBACKS: Final = {

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import click
 
-from ...capture.store.address import STDIN
-from ..capture_options import UsageError, size_bytes
-from ..units import age_ns, quota_or_none
+from ..capture.store.address import STDIN
+from .capture_options import UsageError, size_bytes
+from .units import age_ns, quota_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import click
 
-from ...errors import ImportFileError
-from ...imports.formats import FORMATS
-from ...imports.source import FACTS
-from ...views.text.escape import safe_text
-from ...views.text.units import counted
-from ..screen import say
-from .convert import STDOUT, CaptureFiles, ImportedCapture, copy_all
-from .open_source import open_source
+from ..errors import ImportFileError
+from ..imports.formats import FORMATS
+from ..imports.source import FACTS
+from ..views.text.escape import safe_text
+from ..views.text.units import counted
+from .converting import STDOUT, CaptureFiles, ImportedCapture, copy_all, open_source
+from .screen import say
 
 
 @click.command("import")
@@ -63,7 +62,7 @@ def command(*, files: tuple[str, ...], named: str | None, out: str | None, follo
 def _import(path: str, named: str | None, out: str | None, redact: str, *, follow: bool) -> list[ImportedCapture]:
     files = CaptureFiles(out, redact=redact, complain=say)
     if follow:
-        from .growing import CAUGHT_UP, import_growing
+        from .converting import CAUGHT_UP, import_growing
 
         if STDOUT in (out, path):
             raise click.UsageError("--follow reads a file and writes to one; leave out -.")

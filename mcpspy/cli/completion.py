@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from ..verbs import COMPLETES, TOPICS, VERBS
+from .verbs import COMPLETES, TOPICS, VERBS
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -49,7 +49,7 @@ def whats(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list
 
 def rules(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the rules that complete the last word; words are separated by commas."""
-    from ...transcript.findings.registry import RULES
+    from ..transcript.findings.registry import RULES
 
     before, comma, last = incomplete.rpartition(",")
     return _offers(incomplete, ((before + comma + name, rule.what) for name, rule in RULES.items() if name.startswith(last)))
@@ -57,7 +57,7 @@ def rules(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list
 
 def filters(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the keys that complete the last word of a filter."""
-    from ...transcript.filter.keys import KEYS
+    from ..transcript.filter.keys import KEYS
 
     before, blank, last = incomplete.rpartition(" ")
     words = ((f"{before}{blank}{name}:", key.meaning) for name, key in KEYS.items() if name.startswith(last))
@@ -66,7 +66,7 @@ def filters(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
 
 def topics(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the topics, verbs and rules that `mcpspy help` explains."""
-    from ...transcript.findings.registry import RULES
+    from ..transcript.findings.registry import RULES
 
     helps = TOPICS | {name: verb.help for name, verb in VERBS.items()} | {name: rule.what for name, rule in RULES.items()}
     return _offers(incomplete, helps.items())
@@ -100,8 +100,8 @@ def offer(command: click.Command) -> None:
 
 
 def _stored() -> Iterable[tuple[str, str]]:
-    from ...capture.store.address import addresses
-    from ...capture.store.catalog import entries, recordings
+    from ..capture.store.address import addresses
+    from ..capture.store.catalog import entries, recordings
 
     try:
         captures = entries()
@@ -117,7 +117,7 @@ def _stored() -> Iterable[tuple[str, str]]:
 
 def _offers(incomplete: str, words: Iterable[tuple[str, str]]) -> list[CompletionItem]:
     """Select the words that begin with what was typed, and that a shell takes as they are."""
-    from ...views.text.escape import safe_text
+    from ..views.text.escape import safe_text
 
     return [
         CompletionItem(word, help=safe_text(help)[:80])

@@ -1,4 +1,7 @@
-"""`mcpspy trial`: run a client once for each fault of a server, or a server for each fault of a client, and tell what it does."""
+"""`mcpspy trial`: run a client once for each fault of a server, or a server for each fault of a client, and tell what it does.
+
+The file of `--expect` has a line for each fault, `slow: went on`, with commas between several outcomes.
+"""
 
 from __future__ import annotations
 
@@ -12,32 +15,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...capture.store.folder import home_folder
-from ...errors import AddressError
-from ...replay.trial.faults import CLIENT_FAULTS, HTTP, NO_FAULT, SERVER_FAULTS
-from ...replay.trial.outcome import BAD
-from ...transcript.filter.values import DURATIONS_NS, BadValue, amount
-from ...views.compare.trial import trial_junit_lines, trial_lines
-from ...views.json.verdicts import trials_json
-from ...views.text.escape import safe_text
-from ..filter_option import combined_filter
-from ..replay.played import one_session, playable
-from ..replay.target import SERVER_WORDS, ServerCommand
-from ..screen import Screen, say
-from ..transcripts import DEFAULT_WHAT, select_captures
-from .bench import TrialBench, TrialOptions
-from .expectations import read_expectations, write_expectations
-from .running import SERVER, URL
+from ..capture.store.folder import home_folder
+from ..errors import AddressError
+from ..replay.trial.faults import CLIENT_FAULTS, HTTP, NO_FAULT, SERVER_FAULTS
+from ..replay.trial.outcome import BAD, TrialOutcome
+from ..transcript.filter.values import DURATIONS_NS, BadValue, amount
+from ..views.compare.trial import trial_junit_lines, trial_lines
+from ..views.json.verdicts import trials_json
+from ..views.text.escape import safe_text
+from .filter_option import combined_filter
+from .replay.played import one_session, playable
+from .replay.target import SERVER_WORDS, ServerCommand
+from .screen import Screen, say
+from .transcripts import DEFAULT_WHAT, select_captures
+from .trial_bench import SERVER, URL, TrialBench, TrialOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
-    from ...replay.trial.faults import TrialFault
-    from ...replay.trial.result import TrialResult
+    from ..replay.trial.faults import TrialFault
+    from ..replay.trial.result import TrialResult
 
 FINE, NOT_FINE, STOPPED = 0, 1, 130
 
 CALLS = "method:tools/call"
+
+_OUTCOMES = frozenset(outcome.value for outcome in TrialOutcome)
 
 
 @click.command("trial", cls=ServerCommand)
@@ -97,7 +100,7 @@ def _trial(options: TrialOptions, peer: list[str]) -> int:
     chosen = _chosen(options, options.faults(peer), all_faults)
     expected = None
     if options.expect is not None and not options.accept:
-        expected = read_expectations(options.expect, all_faults)
+        expected = _read_expectations(options.expect, all_faults)
     path = _capture(options.what)
     folder = _folder(options.captures)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -118,7 +121,7 @@ def _trial(options: TrialOptions, peer: list[str]) -> int:
             "".join(f"{line}\n" for line in trial_junit_lines(results, expected, BAD, join(peer) or str(options.url))),
         )
     if options.accept and options.expect is not None:
-        write_expectations(options.expect, results)
+        _write_expectations(options.expect, results)
     is_fine = all(result.is_fine(expected, BAD) for result in results)
     if options.as_json:
         facts = {"argv": peer, "url": options.url, "transport": options.channel(peer), "seed": options.seed}
@@ -210,3 +213,35 @@ def _report(result: TrialResult) -> None:
 def _write(path: str, text: str) -> None:
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
+
+
+def _read_expectations(path: str, faults: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Read the expected outcomes. Raises: click.UsageError: if the file cannot be read, with the line that is wrong."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise click.UsageError(f"--expect {path}: {reason}. Add --accept to write the outcomes there.") from None
+    expected: dict[str, tuple[str, ...]] = {}
+    for number, line in enumerate(lines, 1):
+        name, _, words = line.partition("#")[0].partition(":")
+        if not name.strip():
+            continue
+        outcomes = tuple(word.strip() for word in words.split(","))
+        wrong = next((word for word in outcomes if word not in _OUTCOMES), None)
+        if name.strip() not in faults:
+            raise click.UsageError(
+                f"{path}, line {number}: there is no fault {safe_text(name.strip())}; mcpspy trial --list has all."
+            )
+        if wrong is not None:
+            known = ", ".join(sorted(_OUTCOMES))
+            raise click.UsageError(f"{path}, line {number}: {safe_text(wrong) or 'nothing'} is no outcome. They are {known}.")
+        expected[name.strip()] = outcomes
+    return expected
+
+
+def _write_expectations(path: str, results: Iterable[TrialResult]) -> None:
+    """Write the outcomes. Raises: OSError."""
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(f"{result.fault}: {result.judgement.outcome}\n" for result in results)

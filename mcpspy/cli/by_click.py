@@ -7,10 +7,10 @@ import os
 
 import click
 
-from ... import __version__
-from ...compiled import VERSION_SUFFIX
-from ...errors import sentence
-from ..verbs import COMPLETES, VERBS, verb_command
+from .. import __version__
+from ..compiled import VERSION_SUFFIX
+from ..errors import sentence
+from .verbs import COMPLETES, VERBS, verb_command
 
 
 class _Verbs(click.Group):
@@ -36,7 +36,7 @@ class _Verbs(click.Group):
         if args and args[0] not in VERBS and not args[0].startswith("-"):
             from difflib import get_close_matches
 
-            from ...views.text.escape import safe_text
+            from ..views.text.escape import safe_text
 
             similar = get_close_matches(args[0], VERBS, 1)
             advice = (
@@ -68,7 +68,7 @@ def cli(ctx: click.Context) -> None:
       mcpspy help        list the topics: filter, captures, replay, privacy
     """
     if ctx.invoked_subcommand is None:
-        from ..list import overview
+        from .list import overview
 
         overview()
 
@@ -90,7 +90,7 @@ def run(arguments: list[str]) -> int:
 
 def _explain(error: click.ClickException) -> None:
     """Say what is wrong with a command line as all other errors are said, and where its options are explained."""
-    from ...views.text.escape import without_logins
+    from ..views.text.escape import without_logins
 
     text = without_logins(error.format_message())
     context = error.ctx if isinstance(error, click.UsageError) else None

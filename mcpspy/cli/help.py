@@ -7,10 +7,10 @@ from typing import Final
 
 import click
 
-from ...transcript.findings.registry import RULES
-from ...views.check.rules import rule_lines, rules_lines
-from ..screen import Screen
-from ..verbs import TOPICS, VERBS, verb_command
+from ..transcript.findings.registry import RULES
+from ..views.check.rules import rule_lines, rules_lines
+from .screen import Screen
+from .verbs import TOPICS, VERBS, verb_command
 
 _CAPTURES: Final = """\
 Captures: one file for each server and each run of it, with everything that
@@ -132,6 +132,6 @@ def _print_topic(topic: str) -> None:
     if topic in TEXTS:
         screen.texts(TEXTS[topic].splitlines())
         return
-    from ...views.filter_page import page_lines
+    from ..views.filter_page import page_lines
 
     screen.lines(page_lines(screen.width))

@@ -8,17 +8,17 @@ import sys
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Final
 
-from ...errors import AddressError
-from ...platform import terminals
-from ..capture_options import Option, add_click_options
-from ..screen import takes_our_letters
-from ..transcripts import select_captures
+from ..errors import AddressError
+from ..platform import terminals
+from .capture_options import Option, add_click_options
+from .screen import takes_our_letters
+from .transcripts import select_captures
 
 if TYPE_CHECKING:
     import click
 
-    from ...tui.source import RowSource
-    from .recordings import StoreDesk
+    from ..tui.source import RowSource
+    from .tui_sources import StoreDesk
 
 OPTIONS: Final = (Option("ascii", "", "Draw with ASCII characters only.", parameter="is_ascii"),)
 """Those that are read without click."""
@@ -36,9 +36,9 @@ def run(*, what: tuple[str, ...], is_ascii: bool) -> None:
     """
     _need_terminal()
     guard = terminals.guard()
-    from ...tui.drawing import all_letters, ascii_letters
-    from ...tui.first_frame import drawn, first_frame
-    from .recordings import StoreDesk
+    from ..tui.drawing import all_letters, ascii_letters
+    from ..tui.first_frame import drawn, first_frame
+    from .tui_sources import StoreDesk
 
     desk = StoreDesk()
     source, row = _first_source(desk, what)
@@ -49,8 +49,8 @@ def run(*, what: tuple[str, ...], is_ascii: bool) -> None:
         if lines:
             screen.draw(drawn(lines))
         gc.disable()  # as `__main__` does for imports
-        from ...tui.app import Terminal  # with Textual, for which nobody waits who looks at the first frame
-        from .programs import Programs
+        from ..tui.app import Terminal  # with Textual, for which nobody waits who looks at the first frame
+        from .tui_sources import Programs
 
         terminal = Terminal(source, desk, Programs(), letters, row=row, follows=not what)
         terminal.take_over(screen.hand_over, guard)
@@ -74,7 +74,7 @@ def _need_terminal() -> None:
 
 def _first_source(desk: StoreDesk, what: tuple[str, ...]) -> tuple[RowSource, int]:
     """Open what the user named, or the newest recording. Raises: AddressError, CaptureError; OSError."""
-    from .sources import source_of
+    from .tui_sources import source_of
 
     if not what:
         newest = desk.recordings()[:1]
@@ -97,7 +97,7 @@ def __getattr__(name: str) -> click.Command:
         raise AttributeError(name)
     import click
 
-    from ..by_click.types import WhatCommand
+    from .click_types import WhatCommand
 
     command = click.argument("what", nargs=-1)(click.command("tui", cls=WhatCommand)(run))
     add_click_options(command, OPTIONS)

@@ -1,4 +1,7 @@
-"""`mcpspy export share`: a copy of a capture without secrets, for an issue tracker, that can still be replayed."""
+"""`mcpspy export share`: a copy of a capture without secrets, for an issue tracker, that can still be replayed.
+
+It lists secrets that are left, where they are, and the option that removes each; with `--verify`, of captures as they are.
+"""
 
 import os
 import re
@@ -11,22 +14,29 @@ from typing import Any, Final, TypeAlias
 
 import click
 
-from ...capture.store.address import STDIN
-from ...capture.store.folder import EXTENSION
-from ...errors import ShareError
-from ...platform.files import BINARY
-from ...records import Record
-from ...sharing.excerpt import Excerpt
-from ...views.text.escape import safe_text
-from ...views.text.units import counted
-from ...views.verification import CaptureLeaks
-from ..by_click.types import WhatCommand, Word
-from ..capture_options import UsageError
-from ..progress import ReadingProgress, reading
-from ..screen import say
-from ..transcripts import CaptureSelection, header_of, records_of, select_captures, transcript_of
-from .copy import Copier, Original, ShareResult, copier_of, spooled
-from .verify import leaks_of, report, warn
+from ..capture.store.address import STDIN
+from ..capture.store.folder import EXTENSION
+from ..errors import ShareError
+from ..platform.files import BINARY
+from ..records import Record
+from ..sharing.excerpt import Excerpt
+from ..sharing.verify import Leak, LeakFinder
+from ..transcript.http.transaction import Transaction
+from ..transcript.model import Exchange, ModelCall, UnpairedMessage
+from ..views.text.escape import safe_text
+from ..views.text.line import plain
+from ..views.text.units import counted
+from ..views.verification import CaptureLeaks, LeakLine, leaks_json, report_lines
+from .capture_options import UsageError
+from .click_types import WhatCommand, Word
+from .fifo import named_file
+from .progress import ReadingProgress, reading
+from .screen import Screen, say
+from .share_copy import Copier, Original, ShareResult, copier_of, people, spooled, suspicious_variables
+from .transcripts import CaptureSelection, header_of, records_of, select_captures, transcript_of, transcript_of_file
+
+MOST_LISTED = 10
+"""Of the leaks that nobody asked for, so many values are listed."""
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -101,9 +111,9 @@ def command(
 
     if output is None:
         with reading(selection.paths) as progress:
-            return report([search(path, records_of(path, progress)) for path in selection.paths], as_json=as_json)
+            return _report([search(path, records_of(path, progress)) for path in selection.paths], as_json=as_json)
     searched = _share(selection, " ".join(what) or "@", output, copier_of(keep=keep, **secrets), search)
-    return report(searched, as_json=as_json) if verify else warn(searched)
+    return _report(searched, as_json=as_json) if verify else warn(searched)
 
 
 _PASSES: Final = 3
@@ -222,3 +232,72 @@ def report_copy(shared: ShareResult) -> None:
     say(f"mcpspy: {shared.path}: {counted(shared.records, 'record')}; {replaced}")
     if shared.unread:
         say(f"mcpspy: {counted(shared.unread, 'body', 'bodies')} could not be read; only the length is kept")
+
+
+def _report(captures: list[CaptureLeaks], *, as_json: bool) -> int:
+    """Print the leaks of captures. Returns the exit status: 1 if there are any."""
+    if as_json:
+        click.echo(leaks_json(captures), nl=False)
+    else:
+        screen = Screen()
+        screen.lines(line for capture in captures for line in report_lines(capture, width=screen.width))
+    return int(any(capture.leaks for capture in captures))
+
+
+def warn(captures: list[CaptureLeaks]) -> int:
+    """Print the leaks of captures to stderr. Returns the exit status: 1 if any is of a known kind of secret."""
+    screen = Screen()
+    for capture in captures:
+        for line in report_lines(capture, width=None, most=MOST_LISTED) if capture.leaks else ():
+            say(screen.letters(plain(line)))
+    return int(any(capture.known for capture in captures))
+
+
+def leaks_of(path: str, records: Iterable[Record], keep: tuple[re.Pattern[str], ...], *, has_rows: bool) -> CaptureLeaks:
+    """Search the records of a capture. With `has_rows`, its file is read again for the rows of leaks.
+
+    Raises: CaptureError, OSError.
+    """
+    finder = LeakFinder(environment=suspicious_variables(), people=people(), keep=keep)
+    leaks: list[Leak] = []
+    for record in records:
+        leaks += finder.feed(record)
+    leaks += finder.close()
+    rows = _rows(path) if leaks and has_rows else {}
+    return CaptureLeaks(
+        path=named_file(path),
+        leaks=tuple(
+            LeakLine(
+                record=leak.number,
+                row=rows.get(leak.number),
+                where=leak.where,
+                kind=leak.kind,
+                name=leak.name or None,
+                shown=leak.shown,
+                length=leak.length,
+                option=leak.option,
+                known=leak.is_known,
+            )
+            for leak in leaks
+        ),
+        known=finder.known,
+        more=finder.more,
+        unread=finder.unread,
+    )
+
+
+def _rows(path: str) -> dict[int, int]:
+    """Map the numbers of records to their rows."""
+    transcript = transcript_of_file(path)
+    by_record: dict[int, int] = {}
+    for row in transcript.rows:
+        match row:
+            case Exchange():
+                by_record.update((message.number, row.row) for message in row.messages)
+            case UnpairedMessage():
+                by_record[row.message.number] = row.row
+            case Transaction() | ModelCall():
+                transaction = row.transaction if isinstance(row, ModelCall) else row
+                streams = (transaction.request, transaction.response)
+                by_record.update((stream.opened.number, row.row) for stream in streams if stream is not None)
+    return by_record
