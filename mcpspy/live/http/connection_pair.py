@@ -454,7 +454,11 @@ class ConnectionPair:
             self._sending = None
             self._record(records)
             self._client.write(head + body)
-        self._record_end(MCPSPY, "abort")
+        self._end_answered("abort")
+
+    def _end_answered(self, how: str) -> None:
+        """End both connections after the answer that was sent in the upstream's place."""
+        self._record_end(MCPSPY, how)
         if self._server is not None:
             self._server.abort()
         self._linger()

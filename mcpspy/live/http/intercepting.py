@@ -339,11 +339,12 @@ class InterceptingPair(ConnectionPair):
             *(recorder.feed(Body(body, body), now_ns) if body else ()),
             *recorder.close(now_ns, MCPSPY, "eof"),
         ]
-        for record in records:
-            if isinstance(record, Frame):
-                record.rare["injected"] = True
+        for frame in (record for record in records if isinstance(record, Frame)):
+            frame.rare["injected"] = True
         self._record(records)
         self._client.write(head + body)
+        if transaction.plan.is_last:
+            self._end_answered("eof")
 
     def inject(self, answer: bytes, now_ns: int) -> None:
         """Send an answer of mcpspy's own on the stream of events that goes to this client."""
@@ -360,9 +361,8 @@ class InterceptingPair(ConnectionPair):
     def announced(self, target: bytes) -> bool:
         """Return whether the stream that is under way here announced this endpoint."""
         waiting = self._responses.waiting
-        if not waiting or self._responses.current is None:
-            return False
-        return is_endpoint(target, self._responses.endpoint, waiting[0].plan.target)
+        is_under_way = bool(waiting) and self._responses.current is not None
+        return is_under_way and is_endpoint(target, self._responses.endpoint, waiting[0].plan.target)
 
     def _scope_of(self, transaction: ProxiedTransaction) -> Hashable:
         """Return the scope of the ids in a transaction: a session, the stream that announced the endpoint, or itself."""

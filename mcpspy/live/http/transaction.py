@@ -26,7 +26,7 @@ class RequestPlan:
     """
 
     __slots__ = (
-        "browser_location", "forwarded", "framing", "is_login", "is_login_form", "is_metadata", "is_usual_post", "method",
+        "browser_location", "forwarded", "framing", "is_last", "is_login", "is_login_form", "is_metadata", "is_usual_post", "method",
         "proves_address", "refusal", "rewriting", "session", "target", "wants_events",
     )  # fmt: skip
 
@@ -54,6 +54,9 @@ class RequestPlan:
         is_answered_with_names = self.is_login and speaks_mcp and not (self.is_login_form or self.browser_location)
         self.is_metadata = is_answered_with_names or (is_get and rewriting.is_metadata(head.target))
         self.is_usual_post = head.method == b"POST" and not self.is_login
+        options = {option.lower() for option in _listed(head.raw, b"connection")}
+        self.is_last = b"close" in options or (head.version == b"HTTP/1.0" and b"keep-alive" not in options)
+        """True if the connection ends with the response (RFC 9112, section 9.3)."""
         self.proves_address = b"\r\ndpop:" in head.lowered
         self.forwarded = self._forwarded(head, extra_fields, declines_compression=declines_compression)
 
