@@ -10,13 +10,14 @@ import signal
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from shlex import join
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..capture.store.folder import home_folder
-from ..errors import AddressError
+from ..errors import AddressError, TrialError
 from ..replay.trial.faults import CLIENT_FAULTS, HTTP, NO_FAULT, SERVER_FAULTS
 from ..replay.trial.outcome import BAD, TrialOutcome
 from ..transcript.filter.values import DURATIONS_NS, BadValue, amount
@@ -107,7 +108,7 @@ def _trial(options: TrialOptions, peer: list[str]) -> int:
     results: list[TrialResult] = []
     with tempfile.TemporaryDirectory(prefix="mcpspy-trial-") as temporary:
         bench = TrialBench(options, peer, path, folder, temporary)
-        _make_folder(folder, named=options.captures is not None)
+        made = _made_folders(folder)
         say(f"mcpspy: {len(chosen)} trials, recorded in {safe_text(folder)}")
         try:
             for fault in chosen:
@@ -115,6 +116,11 @@ def _trial(options: TrialOptions, peer: list[str]) -> int:
                 _report(results[-1])
         except KeyboardInterrupt:
             return STOPPED
+        except TrialError:
+            with suppress(OSError):  # what the peer printed is kept
+                for path in made:
+                    os.rmdir(path)
+            raise
     if options.junit is not None:
         _write(
             options.junit,
@@ -200,10 +206,15 @@ def _folder(named: str | None) -> str:
     return os.path.abspath(named or os.path.join(home_folder(), "trials", f"{stamp}-{os.getpid()}"))
 
 
-def _make_folder(folder: str, *, named: bool) -> None:
-    """Make the folder of the captures, and those above it in mcpspy's home."""
-    for parent in [folder] if named else [home_folder(), os.path.dirname(folder), folder]:
-        os.makedirs(parent, mode=0o700, exist_ok=True)  # the mode is that of the last folder alone
+def _made_folders(folder: str) -> list[str]:
+    """Make the folder of the captures, and those above it that are missing; return them, the deepest first."""
+    missing: list[str] = []
+    while not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for path in reversed(missing):
+        os.mkdir(path, mode=0o700)
+    return missing
 
 
 def _report(result: TrialResult) -> None:

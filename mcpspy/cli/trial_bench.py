@@ -172,6 +172,9 @@ class TrialBench:
             starts = 1 if self._sound is None else first_session(self._sound[1]) + 1
             end, paths = _run_peer(words, log, self._options.patience, capture, intercepts, stop, faulty_starts=starts)
         except OSError as error:
+            servers.stop()
+            for path in filter(os.path.exists, (capture, log)):
+                os.unlink(path)
             raise TrialError(words[0], f"it cannot be started: {error.strerror}; name the command as a shell would") from None
         finally:
             servers.stop()

@@ -177,7 +177,7 @@ class Follower:
         self._wants = wants
         self._all: list[FollowedRecording] = []
         self._known = set(_names())
-        self._empty: list[str] = []
+        self._empty = [path for name in self._known if _is_empty(path := os.path.join(captures_folder(), name))]
         """Captures that have no header yet."""
         self.ended_by = 0
         """The signal that ended it. An exception alone may be lost: Python drops those that a callback of its imports raises."""
@@ -414,6 +414,13 @@ def _names() -> list[str]:
         return [name for name in os.listdir(captures_folder()) if name.endswith(EXTENSION)]
     except OSError:
         return []
+
+
+def _is_empty(path: str) -> bool:
+    try:
+        return os.path.getsize(path) == 0
+    except OSError:
+        return False
 
 
 def _watched_folder() -> str:

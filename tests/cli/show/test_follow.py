@@ -361,6 +361,25 @@ def test_a_file_that_a_killed_tap_left_empty_is_waited_for_no_longer(store: Path
     recording.end()
 
 
+@pytest.mark.parametrize("others", ["none", "one that goes on", "one that has ended", "an empty one"])
+def test_a_capture_that_has_no_header_yet_when_it_begins_is_followed(others: str, store: Path) -> None:
+    early = store / "captures" / "early.mcpspy"
+    early.parent.mkdir(parents=True, exist_ok=True)
+    other = Recording().ask(1, name="before").answer(1) if others.startswith("one") else None
+    if other is not None and others == "one that has ended":
+        other.end()
+    if others == "an empty one":
+        (store / "captures" / "another.mcpspy").touch()
+    early.touch()
+    with on_pipe("show", "-f") as shown:
+        shown.wait_for("before" if other is not None else "waiting for the first capture")
+        early.write_bytes(Path(TIME).read_bytes())
+        shown.wait_for("stepclient")
+        assert shown.words.count("→ initialize") == 1
+    if other is not None and others == "one that goes on":
+        other.end()
+
+
 def test_rows_of_several_clients_have_a_word_between_them_and_no_more() -> None:
     both = [Recording(label, client=client).ask(1, name=label).answer(1) for client, label in ((8, "weather"), (9, "time"))]
     with on_pipe("show", "-f") as shown:

@@ -144,6 +144,54 @@ def test_a_trial_that_is_refused_makes_no_folder(case: str, option: str, visit: 
     assert not Path(home_folder(), "trials").exists()
 
 
+UNSTARTABLE = ("a missing path", "a missing name", "a folder", "a file that is not executable", "a file that is no program")
+
+
+@pytest.mark.parametrize("place", ["named", "within a named one", "usual", "there already", "there already, with a file"])
+@pytest.mark.parametrize("case", UNSTARTABLE)
+@pytest.mark.parametrize("channel", ["{server}", "{url}"])
+@pytest.mark.grid(8)
+def test_a_client_that_cannot_be_started_leaves_nothing(
+    case: str, place: str, channel: str, visit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCPSPY_HOME", str(tmp_path / "home"))
+    program = tmp_path / "program"
+    if case.startswith("a file"):
+        program.write_text("\0")
+        program.chmod(0o600 if case.endswith("executable") else 0o700)
+    elif case == "a folder":
+        program.mkdir()
+    word = "no-such-program" if case == "a missing name" else str(program)
+    folder = tmp_path / "a" / "b" if place == "within a named one" else tmp_path / "kept"
+    if place.startswith("there"):
+        folder.mkdir()
+    if place.endswith("file"):
+        (folder / "notes").write_text("mine")
+    before = sorted(path for path in tmp_path.rglob("*") if "home" not in path.parts)
+    done = run("trial", visit, *([] if place == "usual" else ["--captures", str(folder)]), *only("slow"), "--", word, channel)
+    assert f"{word}: it cannot be started" in done.stderr
+    assert sorted(path for path in tmp_path.rglob("*") if "home" not in path.parts) == before
+    assert not (tmp_path / "home" / "trials").exists()
+
+
+def test_a_client_that_fails_leaves_what_it_printed(visit: str, tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    done = run("trial", visit, "--captures", str(folder), "--", sys.executable, "-c", "print('no'); exit(3)", "{server}")
+    assert done.returncode == 4
+    assert (folder / "none.log").read_text() == "no\n"
+
+
+def test_a_client_that_can_be_started_once_leaves_that_trial(visit: str, tmp_path: Path) -> None:
+    words = client(tmp_path)
+    program = tmp_path / "client"
+    program.write_text(f'#!/bin/sh\nrm "$0"\nexec {words[0]} {words[1]} 0 0 "$@"\n')
+    program.chmod(0o700)
+    folder = tmp_path / "kept"
+    done = run("trial", visit, "--captures", str(folder), *only("slow"), "--", str(program), "{server}")
+    assert f"{program}: it cannot be started" in done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["none.log", "none.mcpspy"]
+
+
 def test_a_client_that_asks_again_is_told_from_one_that_goes_on(visit: str, tmp_path: Path) -> None:
     trials = tried(visit, client(tmp_path, retries=2), *only("error", "duplicate", "crash", "early-noise"), status=1)
     assert outcomes(trials) == {
