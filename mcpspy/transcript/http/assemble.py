@@ -238,7 +238,7 @@ class TransactionAssembler:
         for open_stream in self._streams.values():
             if open_stream.decoder is not None:
                 open_stream.decoder.damaged = True
-        for opened in self._transactions.values():
+        for opened in (*self._transactions.values(), *self._correlator.broken_off):
             opened.note_gap(at_ns)
 
     def end(self) -> Sequence[Row]:

@@ -94,7 +94,8 @@ class HttpCorrelator:
     """The exchanges of one capture over HTTP. `on_client_name` is called with each name of a client, once."""
 
     __slots__ = (
-        "_broken_off", "_by_token", "_capture_info", "_held", "_on_client_name", "_single", "_unannounced", "_waiting", "scopes",
+        "_broken_off", "_by_token", "_capture_info", "_held", "_on_client_name", "_resumable", "_single", "_unannounced", "_waiting",
+        "scopes",
     )  # fmt: skip
 
     def __init__(
@@ -111,6 +112,8 @@ class HttpCorrelator:
         """Ended transactions whose answers may come on such a stream."""
         self._broken_off: dict[str, dict[int, OpenTransaction]] = {}
         """Transactions without a session whose stream ended before the answer: by the id of the last event, which may be resumed."""
+        self._resumable: dict[tuple[str, str], OpenTransaction] = {}
+        """The same of sessions: by session and id of the last event."""
         self._waiting: dict[tuple[Side, str], dict[int, OpenTransaction]] = {}
         """Those of `_single` with requests, by sender and id of the requests; some of them do not wait any more."""
         self._by_token: dict[str, dict[int, OpenTransaction]] = {}
@@ -120,6 +123,7 @@ class HttpCorrelator:
         """Take in the head of a request. Return whether it resumes a stream and several could be meant."""
         opened.state.correlator.negotiation.feed_header(head.get("mcp-protocol-version"))
         if opened.state.scope.kind is not ScopeKind.TRANSACTION:
+            self._resumable.pop((opened.state.scope.session, opened.resumes), None)
             return False
         resumed = self._broken_off.get(opened.resumes, {}) if opened.resumes else {}
         if len(resumed) == 1:
@@ -201,6 +205,8 @@ class HttpCorrelator:
         changed: list[Exchange] = []
         if transaction.status >= HTTP_REDIRECTS or (scope.kind is ScopeKind.SESSION and not _may_be_resumed(transaction)):
             changed += _given_up(opened.waiting)
+        elif scope.kind is ScopeKind.SESSION and transaction.response is not None and (opened.waiting or opened.resumes):
+            self._resumable[scope.session, transaction.response.last_event_id] = opened
         if scope.kind is ScopeKind.SESSION and transaction.method == "DELETE" and transaction.status < HTTP_REDIRECTS:
             changed += opened.state.correlator.close()
         return changed
@@ -229,8 +235,16 @@ class HttpCorrelator:
             or (bool(self._broken_off) and any(number in broken_off for broken_off in self._broken_off.values()))
         )
 
+    @property
+    def broken_off(self) -> list[OpenTransaction]:
+        """The ended transactions whose answers may come on a stream that resumes theirs."""
+        broken_off = [opened for transactions in self._broken_off.values() for opened in transactions.values()]
+        return [*broken_off, *self._resumable.values()]
+
     def end(self) -> list[Exchange]:
         """End everything; return the exchanges that changed."""
+        for opened in self.broken_off:
+            opened.mark_unread()
         single = [exchange for opened in self._single.values() for exchange in opened.state.correlator.close()]
         return [*single, *self.scopes.close()]
 
