@@ -113,7 +113,7 @@ class HttpCorrelator:
         self._broken_off: dict[str, dict[int, OpenTransaction]] = {}
         """Transactions without a session whose stream ended before the answer: by the id of the last event, which may be resumed."""
         self._resumable: dict[tuple[str, str], OpenTransaction] = {}
-        """The same of sessions: by session and id of the last event."""
+        """Transactions of sessions that made a request, in the same case: by session and id of the last event."""
         self._waiting: dict[tuple[Side, str], dict[int, OpenTransaction]] = {}
         """Those of `_single` with requests, by sender and id of the requests; some of them do not wait any more."""
         self._by_token: dict[str, dict[int, OpenTransaction]] = {}
@@ -123,7 +123,7 @@ class HttpCorrelator:
         """Take in the head of a request. Return whether it resumes a stream and several could be meant."""
         opened.state.correlator.negotiation.feed_header(head.get("mcp-protocol-version"))
         if opened.state.scope.kind is not ScopeKind.TRANSACTION:
-            self._resumable.pop((opened.state.scope.session, opened.resumes), None)
+            opened.resumed = self._resumable.pop((opened.state.scope.session, opened.resumes), None)
             return False
         resumed = self._broken_off.get(opened.resumes, {}) if opened.resumes else {}
         if len(resumed) == 1:
@@ -205,8 +205,8 @@ class HttpCorrelator:
         changed: list[Exchange] = []
         if transaction.status >= HTTP_REDIRECTS or (scope.kind is ScopeKind.SESSION and not _may_be_resumed(transaction)):
             changed += _given_up(opened.waiting)
-        elif scope.kind is ScopeKind.SESSION and transaction.response is not None and (opened.waiting or opened.resumes):
-            self._resumable[scope.session, transaction.response.last_event_id] = opened
+        elif scope.kind is ScopeKind.SESSION and transaction.response is not None and (opened.resumed or opened).waiting:
+            self._resumable[scope.session, transaction.response.last_event_id] = opened.resumed or opened
         if scope.kind is ScopeKind.SESSION and transaction.method == "DELETE" and transaction.status < HTTP_REDIRECTS:
             changed += opened.state.correlator.close()
         return changed
