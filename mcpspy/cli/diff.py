@@ -11,7 +11,7 @@ import click
 
 from ..capture.store.address import STDIN
 from ..records import Header
-from ..replay.client.correlate.restore import restore_correlated
+from ..replay.client.correlate.run import restore_correlated
 from ..replay.compare.compare import ComparedSide, Comparison, Limit, compare
 from ..replay.compare.gateway import GatewayComparison, compared_gateway
 from ..replay.compare.ignore import Ignore
@@ -162,7 +162,7 @@ def _print_gateway(comparison: GatewayComparison, *, as_json: bool) -> int:
 
 def _compare_clients(whats: tuple[str, ...], *, as_json: bool, markdown: bool) -> int:
     """Print the clients of these captures side by side. Raises: click.UsageError: if there is nothing to compare."""
-    from ..replay.compare.clients import compared_client
+    from ..replay.compare.server import compared_client
     from ..views.compare.side_by_side import client_json, client_lines, client_markdown
 
     if len(whats) < 2:

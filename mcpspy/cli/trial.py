@@ -18,8 +18,7 @@ import click
 
 from ..capture.store.folder import home_folder
 from ..errors import AddressError, TrialError
-from ..replay.trial.faults import CLIENT_FAULTS, HTTP, NO_FAULT, SERVER_FAULTS
-from ..replay.trial.outcome import BAD, TrialOutcome
+from ..replay.trial import BAD, CLIENT_FAULTS, HTTP, NO_FAULT, SERVER_FAULTS, TrialOutcome
 from ..transcript.filter.values import DURATIONS_NS, BadValue, amount
 from ..views.compare.trial import trial_junit_lines, trial_lines
 from ..views.json.verdicts import trials_json
@@ -34,8 +33,7 @@ from .trial_bench import SERVER, URL, TrialBench, TrialOptions
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from ..replay.trial.faults import TrialFault
-    from ..replay.trial.result import TrialResult
+    from ..replay.trial import TrialFault, TrialResult
 
 FINE, NOT_FINE, STOPPED = 0, 1, 130
 

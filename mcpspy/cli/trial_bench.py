@@ -26,7 +26,7 @@ from ..intercept.syntax import parse_intercept
 from ..platform.files import BINARY
 from ..platform.processes import end_with_us
 from ..records import CLIENT
-from ..replay.trial.faults import (
+from ..replay.trial import (
     CLIENT_FAULTS,
     HTTP,
     HUGE_LETTERS,
@@ -34,11 +34,16 @@ from ..replay.trial.faults import (
     SERVER_FAULTS,
     STDIO,
     FaultSettings,
+    Judgement,
+    PeerEnd,
     TrialFault,
+    TrialOutcome,
+    TrialResult,
+    first_session,
+    is_hit_by,
+    judged_client,
+    judged_server,
 )
-from ..replay.trial.judgement import first_session, is_hit_by, judged_client, judged_server
-from ..replay.trial.outcome import Judgement, PeerEnd, TrialOutcome
-from ..replay.trial.result import TrialResult
 from ..transcript.model import Exchange
 from ..transcript.transcribe import transcribe
 from .filter_option import combined_filter, filter_rows

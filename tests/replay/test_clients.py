@@ -10,7 +10,7 @@ import mcp
 import pytest
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from mcpspy.replay.compare.clients import ComparedClient, compared_client
+from mcpspy.replay.compare.server import ComparedClient, compared_client
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.compare.side_by_side import client_json, client_lines, client_markdown
 from mcpspy.views.text.line import line_cells, plain

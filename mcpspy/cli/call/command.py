@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ...capture.store.folder import is_live
+from ...replay.client.arguments import override_edits, override_of
 from ...replay.client.outgoing import Effect, outgoing, pseudonym
 from ...replay.client.player import TIMEOUT_NS
 from ...replay.compare.ignore import Ignore
-from ...replay.json.overrides import override_edits, override_of
 from ...views.compare.replays import call_lines, call_next_lines
 from ...views.json.comparisons import call_json, planned_call_json
 from ...views.text.escape import safe_text

@@ -27,8 +27,7 @@ from .session import say
 if TYPE_CHECKING:
     from ...live.mock.http.client_pass_through import ClientPassThroughs
     from ...live.upstream.protocol import ServerListener, UpstreamClient
-    from ...replay.mock.on_miss import MissPolicy
-    from ...replay.mock.script import Script
+    from ...replay.mock.script import MissPolicy, Script
 
 
 class LiveServer:

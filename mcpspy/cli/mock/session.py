@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ...replay.mock.match_key import MatchRules, Strictness
     from ...replay.mock.matching import RequestMatcher
     from ...replay.mock.miss import Miss
-    from ...replay.mock.on_miss import MissPolicy
     from ...replay.mock.replies import RecordedReplies
+    from ...replay.mock.script import MissPolicy
     from ...transcript.model import Exchange, Transcript
     from ..new_capture import CaptureStart
 
@@ -133,7 +133,7 @@ def _server_start(path: str) -> tuple[str, dict[str, Any]] | None:
 
 def miss_policy(replies: RecordedReplies, options: MockOptions) -> MissPolicy:
     """Make the policy for misses that the options ask for; a pass-through replaces it."""
-    from ...replay.mock.on_miss import ERROR, NearestPolicy
+    from ...replay.mock.script import ERROR, NearestPolicy
 
     return NearestPolicy(replies.missing_answers) if options.on_miss == "nearest" else ERROR
 

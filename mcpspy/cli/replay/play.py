@@ -18,11 +18,10 @@ from ...live.upstream.protocol import ServerListener, UpstreamClient
 from ...live.upstream.replay_client import run_replay_client
 from ...live.upstream.stdio import StdioClient
 from ...platform.loops import Interrupts
-from ...replay.client.answering import RecordedAnswers
 from ...replay.client.correlate.model import Correlations
 from ...replay.client.correlate.run import CorrelationRun
 from ...replay.client.plan import Plan
-from ...replay.client.player import PlanPlayer, Report
+from ...replay.client.player import PlanPlayer, RecordedAnswers, Report
 from ...replay.mock.matching import RequestMatcher
 from ...transcript.model import Transcript
 from ...transcript.transcribe import transcribe

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from ...replay.json.canonical import canonical, read
+from ...replay.json_values import canonical, read
 from ...transcript.mcp.methods import INITIALIZE
 from ...wire.jsonrpc import Piece, cut
 from .session_memory import LISTS, SessionMemory, entries, next_cursor

@@ -20,9 +20,7 @@ from ...wire.json_spans import span_at
 from ..compare.compare import ComparedSide
 from ..compare.ignore import NOTHING
 from ..compare.messages import content_key
-from ..json.canonical import read
-from ..json.redacted import mask_of, with_stand_ins
-from ..json.walk import value_at
+from ..json_values import mask_of, read, value_at, with_stand_ins
 from .plan import Plan
 from .player import Report
 

@@ -20,7 +20,7 @@ from ...transcript.model import CaptureInfo, Exchange, Message, Transcript
 from ...transcript.offers.definitions import DefinitionKind, offers
 from ...wire.edits import ValueEdit, with_values
 from ...wire.jsonrpc import cut
-from ..json.canonical import read
+from ..json_values import read
 from .correlate.model import CorrelatedValue, Correlations
 from .plan import Plan, Send
 

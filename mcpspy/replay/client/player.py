@@ -1,25 +1,30 @@
 """Player of a plan: what a recorded client sends to a live server now, and what it answers to the server's requests.
 
-A machine: `due`, `feed`, `end` and `lose` return what to send, and `next_ns` is the time at which to call `due` again. Whoever plays
-it waits. Times are nanoseconds on the player's clock.
+A machine: `due`, `feed`, `end` and `lose` return what to send, and `next_ns` is the time at which to call `due` again.
+Whoever plays it waits. Times are nanoseconds on the player's clock.
+
+Sampling, elicitation and roots are answered as they were then. A request that was never recorded is answered with an error
+that says so. No answer is made up, except to `ping`.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from typing import Final
+from typing import Any, Final
 
+from ...records import CLIENT
 from ...transcript.correlator import PONG, known_spelling
+from ...transcript.mcp.codes import INTERNAL_ERROR
 from ...transcript.mcp.fields import PARTIAL, is_progress
 from ...transcript.mcp.methods import CANCELLED, INITIALIZE, PING, PROGRESS
-from ...transcript.model import Kind, Message
+from ...transcript.model import Exchange, Kind, Message
 from ...wire.edits import ValueEdit
-from ..mock.miss import Miss
-from .answering import AnswerMessage, RecordedAnswers
+from ..mock.matching import MatchCursor
+from ..mock.miss import Miss, error_line
 from .correlate.model import Correlations
 from .correlate.run import CorrelationRun
-from .outgoing import CANCELLED_ID, ID, PROGRESS_TOKEN, live_message, outgoing, pseudonym, value_edit
+from .outgoing import CANCELLED_ID, ID, PROGRESS_TOKEN, TOKEN_OF_PROGRESS, live_message, outgoing, pseudonym, value_edit
 from .plan import (
     Cancel,
     ExpectedAnswer,
@@ -42,6 +47,8 @@ PATIENCE_NS: Final = 1_000_000_000
 
 MAX_PATIENCE_NS: Final = 10_000_000_000
 """The longest of these waits: a message that came after an hour of silence is not what the client waited for."""
+
+NOT_RECORDED: Final = ("", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +92,54 @@ class Report:
     """The number of messages of the server."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AnswerMessage:
+    """One message to send `after_ns` after a request: `recorded` with these edits, or `data` if nothing was recorded."""
+
+    row: int
+    id: str
+    key: MessageKey = NOT_RECORDED
+    recorded: Message | None = None
+    edits: tuple[ValueEdit, ...] = ()
+    data: bytes = b""
+    after_ns: int = 0
+    is_last: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerMessages:
+    """The messages to send after a request, in order; none if the recorded client never answered. `miss` explains an error."""
+
+    answers: tuple[_AnswerMessage, ...] = ()
+    recorded: Exchange | None = None
+    miss: Miss | None = None
+
+
+class RecordedAnswers:
+    """The answers to the requests of one live server; `matcher` finds the recorded ones."""
+
+    __slots__ = ("_matcher",)
+
+    def __init__(self, matcher: MatchCursor) -> None:
+        self._matcher = matcher
+
+    def feed(self, request: Message) -> AnswerMessages:
+        """Take a request of the server; return what to send."""
+        match = self._matcher.match(request)
+        id = request.id or "null"
+        if isinstance(match, Exchange):
+            return AnswerMessages(answers=tuple(_recorded_messages(match, request, id)), recorded=match)
+        if request.method == PING and match.is_unknown:  # every client answers it (basic/utilities/ping)
+            pong = f'{{"jsonrpc":"2.0","id":{id},"result":{{}}}}'.encode()
+            return AnswerMessages(answers=(_AnswerMessage(row=0, id=id, data=pong),))
+        data = self.refusal(id, match.sentence, match.code, match.data)
+        return AnswerMessages(answers=(_AnswerMessage(row=0, id=id, data=data),), miss=match)
+
+    def refusal(self, id: str, why: str, code: int = INTERNAL_ERROR, data: dict[str, Any] | None = None) -> bytes:
+        """Return the error that answers a request without a recorded answer."""
+        return error_line(id, code, f"mcpspy replay: {why}", data or {}).rstrip(b"\n")
+
+
 class PlanPlayer:
     """A player of `plan`. `answers` are those to the server's requests; `edits` change requests, by row.
 
@@ -122,7 +177,7 @@ class PlanPlayer:
         self._since_ns: int | None = None
         """The time at which the last step was done."""
         self._out: list[PlayedMessage] = []
-        self._later: list[tuple[int, int, AnswerMessage]] = []
+        self._later: list[tuple[int, int, _AnswerMessage]] = []
         """A heap of answers for later: the time, and a count that keeps their order."""
         self._count = 0
         self._next_id = 1
@@ -353,7 +408,7 @@ class PlanPlayer:
             self._count += 1
             heappush(self._later, (now_ns + self._scaled(answer.after_ns), self._count, answer))
 
-    def _answer(self, answer: AnswerMessage) -> None:
+    def _answer(self, answer: _AnswerMessage) -> None:
         """Send a message about a request of the server; the last one is the answer."""
         data = answer.data
         if answer.recorded is not None:
@@ -382,3 +437,31 @@ class PlanPlayer:
         while str(self._next_id) in taken:
             self._next_id += 1
         return str(self._next_id)
+
+
+def _recorded_messages(exchange: Exchange, request: Message, id: str) -> list[_AnswerMessage]:
+    """List all messages of the recorded client about a request, in order; none if it never answered."""
+    response = exchange.response
+    if response is None:
+        return []
+    messages: list[_AnswerMessage] = []
+    for message in sorted((*exchange.notifications, response), key=lambda message: (message.at_ns, message.number)):
+        if message.sender != CLIENT:
+            continue
+        if message is response:
+            edits = (value_edit(ID, id),)
+        elif message.method == PROGRESS and request.correlation_key is not None:
+            edits = (value_edit(TOKEN_OF_PROGRESS, request.correlation_key),)
+        else:
+            continue  # a server that gives no progress token gets no progress
+        answer = _AnswerMessage(
+            row=exchange.row,
+            id=id,
+            key=message_key(exchange.request),
+            recorded=message,
+            edits=edits,
+            after_ns=max(0, message.at_ns - exchange.at_ns),
+            is_last=message is response,
+        )
+        messages.append(answer)
+    return messages

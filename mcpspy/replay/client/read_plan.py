@@ -23,7 +23,7 @@ from ...transcript.model import (
     UnpairedMessage,
 )
 from ..mock.content import refusal_status
-from ..mock.owner import first_scope
+from ..mock.matching import first_scope
 from .plan import (
     Cancel,
     ExpectedAnswer,

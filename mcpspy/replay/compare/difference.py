@@ -1,7 +1,7 @@
 """Differences of two JSON values: for each its path, the value before and the value after.
 
 Lists are aligned by their equal items, so that an inserted item is one difference. Texts that hold JSON, as `content[].text` of tools
-often does, are compared as JSON, and paths lead into it. Takes values of `canonical.read`, and never shortens them.
+often does, are compared as JSON, and paths lead into it. Takes values of `json_values.read`, and never shortens them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,8 +10,7 @@ from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
 from ...json_path import Step
-from ..json.canonical import MAX_LEVELS, canonical, embedded_json, is_same
-from ..json.walk import HOLDS_JSON
+from ..json_values import HOLDS_JSON, MAX_LEVELS, canonical, embedded_json, is_same
 from .ignore import NOTHING, Ignore, without_ignored
 
 MAX_LISTED: Final = 50

@@ -17,7 +17,7 @@ from ...transcript.http.transaction import DONE_EVENT, OTHER_EVENT, ScopeKind
 from ...transcript.mcp.methods import CANCELLED, PROGRESS
 from ...transcript.model import HTTP_REDIRECTS, CaptureInfo, Kind, Transcript, UnpairedMessage
 from ...wire.jsonrpc import malformed
-from ..json.canonical import canonical, read
+from ..json_values import canonical, read
 from .ignore import Ignore, without_ignored
 
 LOG: Final = "notifications/message"

@@ -20,7 +20,7 @@ from ...transcript.mcp.codes import (
 from ...transcript.model import HTTP_REDIRECTS, Exchange, Kind, Message
 from ...wire.json_spans import members
 from ..compare.ignore import Ignore, without_ignored
-from ..json.canonical import Reading, canonical, read, reading
+from ..json_values import Reading, canonical, read, reading
 
 VOLATILE_META: Final = (
     PROGRESS_TOKEN, PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, SERVER_INFO, SUBSCRIPTION_ID, RELATED_TASK, "traceparent",

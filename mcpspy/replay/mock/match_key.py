@@ -12,7 +12,7 @@ from ...json_path import Step
 from ...transcript.mcp.codes import PROGRESS_TOKEN
 from ...transcript.mcp.methods import OPENINGS
 from ..compare.ignore import Ignore, without_ignored
-from ..json.canonical import canonical
+from ..json_values import canonical
 
 _ALWAYS_NEW: Final = frozenset({PROGRESS_TOKEN, "traceparent", "tracestate", "baggage"})
 _ANSWERS: Final = "inputResponses"
@@ -90,7 +90,7 @@ class RequestRules:
 
     def traits(self, counted: Any) -> frozenset[str]:
         """Return the traits by which two counted parts are more or less similar."""
-        from ..json.walk import traits  # only a miss needs it
+        from ..json_values import traits  # only a miss needs it
 
         return traits(counted)
 

@@ -21,16 +21,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from ...records import CLIENT
+from ...transcript.http.transaction import Scope, Transaction
 from ...transcript.model import Exchange, Message
 from ..compare.ignore import Ignore
-from ..json.canonical import canonical
-from ..json.redacted import MAX_MASKS, Mask, mask_of, with_stand_ins
+from ..json_values import MAX_MASKS, Mask, canonical, mask_of, with_stand_ins
 from .content import params_value
 from .match_key import MatchRules, RequestRules, Strictness, match_key
-from .owner import Owner, owner
 
 if TYPE_CHECKING:
     from ...records import Side
@@ -40,6 +39,9 @@ _ROOT: Final = 0
 
 MAX_CONSIDERED: Final = 200
 """The most different requests of one method, and of one target, that are kept to explain a miss."""
+
+Owner: TypeAlias = "tuple[int, int | str]"
+"""One recorded client."""
 
 
 class Reuse(StrEnum):
@@ -366,3 +368,23 @@ def _by_owner(exchanges: Iterable[Exchange], side: Side) -> dict[Owner, list[Exc
         if exchange.sender == side:
             sequences.setdefault(owner(exchange.capture, exchange.transaction), []).append(exchange)
     return sequences
+
+
+def owner(capture: int, transaction: Transaction | None) -> Owner:
+    """Return the client that sent what this transaction carried; without a transaction, the client on stdio.
+
+    A session that became unknown and the one that replaced it have the same owner.
+    """
+    if transaction is None:
+        return capture, ""
+    scope = transaction.scope
+    if scope.is_one_transaction:
+        return capture, scope.client
+    return capture, id(first_scope(scope))
+
+
+def first_scope(scope: Scope) -> Scope:
+    """Return the first of the sessions that replaced each other, up to this one."""
+    while scope.replaces is not None:
+        scope = scope.replaces
+    return scope

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...transcript.mcp.methods import OPENINGS
-from ..json.canonical import readable_json
-from ..json.walk import similarity
+from ..json_values import readable_json, similarity
 
 if TYPE_CHECKING:
     from ...transcript.model import Exchange, Message

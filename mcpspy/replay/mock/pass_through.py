@@ -22,8 +22,7 @@ from .miss import Miss, error_line, request_name
 from .scheduled_send import OF_NO_REQUEST, LiveServerBytes, ReplyState, ScheduledSend
 
 if TYPE_CHECKING:
-    from .on_miss import MissPolicy
-    from .script import Script
+    from .script import MissPolicy, Script
 
 INITIALIZED_LINE: Final = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 

@@ -10,8 +10,7 @@ from typing import Any, Final
 from ...json_path import Step
 from ..compare.difference import path_of
 from ..compare.ignore import Ignore, without_ignored
-from ..json.canonical import canonical, embedded_json
-from ..json.walk import traits
+from ..json_values import canonical, embedded_json, traits
 from .match_key import Strictness
 
 OF_THE_CLIENT: Final = frozenset({"metadata", "prompt_cache_key", "safety_identifier", "seed", "user"})

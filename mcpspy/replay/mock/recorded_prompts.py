@@ -20,13 +20,12 @@ from ...transcript.message import Kind, Message
 from ...transcript.model import CaptureInfo, Exchange, Transcript
 from ...wire.decompression import Decompressor
 from ...wire.sse import SseEvents
-from ..json.canonical import UnrepresentableValue, read
+from ..json_values import UnrepresentableValue, read
 from .http.answer import Fields, playable_fields
 from .http.exchanges import path_of, whole_body
 
 if TYPE_CHECKING:
     from .miss import Miss
-
 
 Ends: TypeAlias = Literal["whole", "broken"]
 

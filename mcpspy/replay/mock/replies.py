@@ -18,7 +18,7 @@ from ...transcript.correlator import spellings
 from ...transcript.mcp.codes import INPUT_REQUIRED, TASK
 from ...transcript.mcp.methods import CANCELLED, LISTEN
 from ...transcript.model import HTTP_REDIRECTS, CaptureInfo, ChannelEvent, Exchange, Kind, Message, Transcript, UnpairedMessage
-from .owner import Owner, owner
+from .matching import Owner, owner
 
 if TYPE_CHECKING:
     from ...transcript.http.transaction import Transaction

@@ -8,8 +8,8 @@ from ...transcript.model import Message
 from .replies import ExitProcess, RecordedReply, SendMessage
 
 if TYPE_CHECKING:
-    from .generated_ids import CallContext
     from .miss import Miss
+    from .templates import CallContext
 
 OF_NO_REQUEST: Final = ("/list_changed", "/updated", "/complete", "/status")
 """The end of notifications that belong to no request: on stdio only their names say so."""

@@ -6,7 +6,8 @@ A machine: `open`, `feed` and `close` return scheduled sends, each with its reco
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Container
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ...transcript.correlator import known_spelling
 from ...transcript.mcp.codes import TASK
@@ -14,23 +15,42 @@ from ...transcript.mcp.methods import CANCELLED, LISTEN, PING
 from ...transcript.message import mark_words
 from ...transcript.model import HTTP_REDIRECTS, Exchange, Kind, Message
 from ...wire.lines import UNENDED
-from .generated_ids import CallContext, GeneratedIds, id_as_json, shifted_time, text_at
-from .matching import MatchCursor
-from .on_miss import ERROR, MissPolicy
-from .owner import Owner
+from .matching import MatchCursor, Owner
 from .replies import LIST_CHANGED, AwaitAnswer, AwaitCancel, ExitProcess, RecordedReplies, RecordedReply, SendMessage
 from .scheduled_send import NO_REPLY, ReplyState, ScheduledSend, UnendedLine
-from .templates import Placeholder, PlaceholderKind, line_template, spelled
+from .templates import (
+    CallContext,
+    GeneratedIds,
+    Placeholder,
+    PlaceholderKind,
+    id_as_json,
+    line_template,
+    shifted_time,
+    spelled,
+    text_at,
+)
 
 if TYPE_CHECKING:
     from .miss import Miss
-
 
 _TASK_ID: Final = ("result", "task", "taskId")
 
 ANSWERED_BY_ALL: Final = (PING, "logging/setLevel")
 """Methods that any server answers with an empty result (basic/utilities/ping, server/utilities/logging): some clients use them on
 every server."""
+
+
+class ErrorPolicy:
+    """A policy that answers a miss with the error that explains it."""
+
+    __slots__ = ()
+
+    def missed(self, miss: Miss) -> bytes:
+        """Return the line of the error."""
+        return miss.line
+
+
+ERROR: Final = ErrorPolicy()
 
 
 class Script:
@@ -358,3 +378,24 @@ def _remember_task(recorded: Message, live: Message, state: ReplyState) -> None:
     recorded_id, live_id = text_at(recorded.raw, _TASK_ID), text_at(live.raw, _TASK_ID)
     if recorded_id is not None and live_id is not None:
         state.task_ids[recorded_id] = live_id
+
+
+class MissPolicy(Protocol):
+    """The policy of a mock for a miss."""
+
+    def missed(self, miss: Miss) -> Exchange | bytes | None:
+        """Return the exchange to play instead, or the line to send; None to send nothing, since somebody else will answer."""
+
+
+class NearestPolicy:
+    """A policy that plays the nearest recorded exchange, if there is one. `unanswered` are the rows whose answers are missing."""
+
+    __slots__ = ("_unanswered",)
+
+    def __init__(self, unanswered: Container[int] = ()) -> None:
+        self._unanswered = unanswered
+
+    def missed(self, miss: Miss) -> Exchange | bytes:
+        """Return the nearest exchange, or the line of the error."""
+        nearest = miss.nearest
+        return miss.line if nearest is None or nearest.row in self._unanswered else nearest

@@ -13,7 +13,7 @@ from ...replay.compare.compare import CallChange, Comparison, DurationChange, Fi
 from ...replay.compare.difference import Difference, Differences, rule_for
 from ...replay.compare.messages import MessageChange
 from ...replay.compare.server import DefinitionChange
-from ...replay.json.canonical import readable_json
+from ...replay.json_values import readable_json
 from ...transcript.model import CaptureInfo, Exchange
 from ..page.text_runs import alike
 from ..text.cells import wrapped

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 from typing import Any
 
-from ...replay.compare.clients import ComparedClient
-from ...replay.compare.gateway import GatewayComparison, PassedRow
-from ...replay.compare.hops import HopChanges
+from ...replay.compare.gateway import GatewayComparison, HopChanges, PassedRow
+from ...replay.compare.server import ComparedClient
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, Numbered, UnpairedMessage
 from ..json.comparisons import difference_objects

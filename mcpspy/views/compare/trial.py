@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from ...replay.trial.outcome import TrialOutcome
-from ...replay.trial.result import Expectations, TrialResult
+from ...replay.trial import Expectations, TrialOutcome, TrialResult
 from ..check.formats import xml_text, xml_value
 from ..text.escape import safe_text
 from ..text.line import Line, fitted

@@ -13,7 +13,7 @@ from ...replay.client.player import Report
 from ...replay.compare.compare import CallChange, Comparison, ServerComparison
 from ...replay.compare.difference import Difference, Differences
 from ...replay.compare.server import DefinitionChange
-from ...replay.json.canonical import readable_json
+from ...replay.json_values import readable_json
 from ...replay.mock.content import VOLATILE
 from ...transcript.model import CaptureInfo, Exchange, Transcript
 from ..text.json_text import SCHEMA, RawJson, as_json, payload, with_lines

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from ...records import Record
-from ...replay.compare.hops import hop_changes
+from ...replay.compare.gateway import hop_changes
 from ...transcript.calls.call import Call, Task
 from ...transcript.filter.result import FilterResult, findings_about
 from ...transcript.findings.rule import Finding, Unchecked

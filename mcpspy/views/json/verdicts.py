@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...replay.trial.result import Expectations, TrialResult
+from ...replay.trial import Expectations, TrialResult
 from ...transcript.findings.rule import WORST_FIRST, Finding, Rule
 from ...transcript.stats.outcomes import outcomes
 from ..check.model import CheckResult, culprit_name

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...lazy_pattern import lazy_pattern
 from ...replay.client.correlate.model import text_of
 from ...replay.client.correlate.reader import read_correlations
-from ...replay.json.canonical import embedded_json, read
-from ...replay.json.walk import value_at
+from ...replay.json_values import embedded_json, read, value_at
 from ..text.python_literal import Formatted, literal, quoted
 from .answers import MAX_TEXT_LETTERS
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from ...replay.compare.difference import Differences
-from ...replay.compare.hops import HopChanges, hop_changes
+from ...replay.compare.gateway import HopChanges, hop_changes
 from ...transcript.exchange import ForwardedCall
 from ...transcript.model import HTTP_ERRORS, CaptureInfo, Numbered, Row, Transcript
 from ..text.escape import one_line, safe_text

@@ -15,7 +15,7 @@ import pytest
 
 from mcpspy.capture.store.folder import home_folder
 from mcpspy.intercept.syntax import parse_intercept
-from mcpspy.replay.trial.faults import CLIENT_FAULTS, SERVER_FAULTS, FaultSettings, TrialFault
+from mcpspy.replay.trial import CLIENT_FAULTS, SERVER_FAULTS, FaultSettings, TrialFault
 from tests.cli.replays import LIST, SERVER, call, recorded
 from tests.cli.terminal import COPY, run
 from tests.conftest import PEERS

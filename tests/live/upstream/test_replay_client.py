@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mcpspy.live.upstream.replay_client import run_replay_client
 from mcpspy.live.upstream.stdio import StdioClient
 from mcpspy.records import SERVER, Frame, Note, Record
-from mcpspy.replay.client.answering import RecordedAnswers
-from mcpspy.replay.client.player import PlanPlayer
+from mcpspy.replay.client.player import PlanPlayer, RecordedAnswers
 from mcpspy.replay.client.read_plan import read_plans
 from mcpspy.replay.mock.matching import RequestMatcher
 from tests.transcript.dialogue import Dialogue, cancelled, notification, request, result, tool_call

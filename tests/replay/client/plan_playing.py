@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.records import SERVER
-from mcpspy.replay.client.answering import RecordedAnswers
-from mcpspy.replay.client.player import PlanPlayer, PlayedMessage
+from mcpspy.replay.client.player import PlanPlayer, PlayedMessage, RecordedAnswers
 from mcpspy.replay.client.read_plan import read_plans
 from mcpspy.replay.mock.matching import RequestMatcher
 from tests.replay.client.correlated_client import message_of

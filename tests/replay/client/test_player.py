@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from mcpspy.capture.file.reader import read
 from mcpspy.records import SERVER, Frame
-from mcpspy.replay.client.answering import RecordedAnswers
-from mcpspy.replay.client.player import MAX_PATIENCE_NS, PATIENCE_NS, TIMEOUT_NS, PlanPlayer
+from mcpspy.replay.client.player import MAX_PATIENCE_NS, PATIENCE_NS, TIMEOUT_NS, PlanPlayer, RecordedAnswers
 from mcpspy.replay.client.read_plan import read_plans
 from mcpspy.replay.mock.matching import RequestMatcher
 from mcpspy.replay.mock.replies import read_replies

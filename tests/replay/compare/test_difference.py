@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mcpspy.replay.compare.difference import MAX_LISTED, Difference, differences
 from mcpspy.replay.compare.ignore import Ignore, without_ignored
-from mcpspy.replay.json.canonical import is_same, read
+from mcpspy.replay.json_values import is_same, read
 from tests.replay.json.test_canonical import JSON
 
 

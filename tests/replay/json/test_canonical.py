@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.replay.json.canonical import (
+from mcpspy.replay.json_values import (
     MAX_DIGITS,
     MAX_LEVELS,
     UnrepresentableValue,

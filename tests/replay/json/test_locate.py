@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpspy.replay.client.correlate.run import live_steps, live_text
 from mcpspy.replay.client.correlate.values import is_opaque, opaque_words
-from mcpspy.replay.json.locate import live_steps, live_text
-from mcpspy.replay.json.walk import leaves, value_at
+from mcpspy.replay.json_values import leaves, value_at
 
 PIECES = [
     "Commit: ",

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from mcpspy.errors import PathError
-from mcpspy.replay.json.overrides import override_edits, override_of
+from mcpspy.replay.client.arguments import override_edits, override_of
 from mcpspy.wire.edits import ValueEdit, with_values
 from tests.transcript.dialogue import Dialogue, result, tool_call
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from mcpspy.records import Frame
 from mcpspy.replay.mock.match_key import Strictness
 from mcpspy.replay.mock.matching import RequestMatcher, Reuse
-from mcpspy.replay.mock.on_miss import ERROR, MissPolicy
 from mcpspy.replay.mock.replies import read_replies
-from mcpspy.replay.mock.script import Script
+from mcpspy.replay.mock.script import ERROR, MissPolicy, Script
 from mcpspy.transcript.decoder import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo

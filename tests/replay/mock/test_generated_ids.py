@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.capture.file.reader import read
-from mcpspy.replay.mock.generated_ids import shifted_time
+from mcpspy.replay.mock.templates import shifted_time
 from mcpspy.transcript.mcp.codes import RELATED_TASK
 from tests.conftest import ROOT
 from tests.replay.mock.script_playing import Play

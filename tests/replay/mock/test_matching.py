@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mcpspy.errors import PathError
 from mcpspy.records import SERVER, Frame, Open
-from mcpspy.replay.json.redacted import mask_of, with_stand_ins
+from mcpspy.replay.json_values import mask_of, with_stand_ins
 from mcpspy.replay.mock.match_key import Strictness
 from mcpspy.replay.mock.matching import MAX_CONSIDERED, MatchCursor, MatchReason, RequestMatcher, Reuse
 from mcpspy.replay.mock.miss import Miss

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.replay.compare.ignore import Ignore
-from mcpspy.replay.json.canonical import read
+from mcpspy.replay.json_values import read
 from mcpspy.replay.mock.match_key import Strictness, match_key
 from mcpspy.replay.mock.matching import RequestMatcher, Reuse
 from mcpspy.replay.mock.miss import Miss

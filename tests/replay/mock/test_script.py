@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mcpspy.records import Frame
 from mcpspy.replay.mock.miss import Miss
-from mcpspy.replay.mock.on_miss import NearestPolicy
+from mcpspy.replay.mock.script import NearestPolicy
 from mcpspy.transcript.mcp.codes import SUBSCRIPTION_ID
 from tests.replay.mock.script_playing import Play
 from tests.transcript.dialogue import MS, Dialogue, cancelled, error, notification, progress, request, result, tool_call

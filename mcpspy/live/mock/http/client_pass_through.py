@@ -9,9 +9,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from ....replay.mock.on_miss import MissPolicy
 from ....replay.mock.pass_through import PassThrough
-from ....replay.mock.script import Script
+from ....replay.mock.script import MissPolicy, Script
 from ...http.recorder import note
 from ...upstream.pass_through import Courier, MakeClient, News
 from ...upstream.protocol import Failure

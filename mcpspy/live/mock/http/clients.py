@@ -9,9 +9,8 @@ from uuid import uuid4
 
 from ....replay.mock.http.session import HttpCursor
 from ....replay.mock.matching import RequestMatcher
-from ....replay.mock.on_miss import ERROR, MissPolicy
 from ....replay.mock.replies import RecordedReplies
-from ....replay.mock.script import Script
+from ....replay.mock.script import ERROR, MissPolicy, Script
 from ....transcript.mcp.fields import client_name
 from ....transcript.mcp.methods import INITIALIZE, OPENINGS
 from ....transcript.mcp.revisions import Era

@@ -24,9 +24,9 @@ from ....replay.mock.http.routing import Routing, endpoint_event
 from ....replay.mock.http.session import HttpCursor, session_endpoint
 from ....replay.mock.matching import RequestMatcher
 from ....replay.mock.miss import Miss
-from ....replay.mock.on_miss import ERROR, MissPolicy
 from ....replay.mock.replies import RecordedReplies
 from ....replay.mock.scheduled_send import ScheduledSend
+from ....replay.mock.script import ERROR, MissPolicy
 from ....transcript.decoder import message_of
 from ....transcript.model import CaptureInfo, Kind, Message
 from ....wire.jsonrpc import cut

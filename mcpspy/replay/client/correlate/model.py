@@ -14,8 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ....json_path import Step
 from ....transcript.model import Message
-from ...json.canonical import canonical
-from ...json.walk import Scalar
+from ...json_values import Scalar, canonical
 from ..plan import closure
 
 MessageKey: TypeAlias = tuple[int, int, str]

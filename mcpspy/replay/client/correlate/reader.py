@@ -14,8 +14,7 @@ from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT
 from ....transcript.mcp.codes import RELATED_TASK
 from ....transcript.model import Exchange, Kind, Message, Transcript, UnpairedMessage
-from ...json.canonical import read
-from ...json.walk import Leaf, Scalar, leaves
+from ...json_values import Leaf, Scalar, leaves, read
 from .model import VALUE, CorrelatedValue, Correlations, MessageKey, MessageRef, ValueOrigin, message_key, text_of
 from .values import MIN_DIGITS, TASK_ID, GeneratedValue, NamedVariables, TextSpan, issued_values, opaque_words, returned_values
 

@@ -22,7 +22,7 @@ from ....transcript.mcp.codes import RELATED_TASK
 from ....transcript.mcp.methods import LISTEN
 from ....transcript.model import Kind, Message
 from ...compare.ignore import Ignore
-from ...json.walk import Leaf, named_leaves
+from ...json_values import Leaf, named_leaves
 
 # Opaque words
 

@@ -14,7 +14,7 @@ from urllib.parse import urljoin, urlsplit
 from ....lazy_pattern import lazy_pattern
 from ....records import PSEUDONYM_PATTERN
 from ....transcript.http.scopes import endpoint, path_and_query
-from ...json.canonical import read, readable_json
+from ...json_values import read, readable_json
 from .answer import HttpAnswer, HttpRequest, MockAddress
 from .exchanges import http_match_key, path_of
 from .recorded_http import MCP_METHODS, HttpFacts, RefusalKey

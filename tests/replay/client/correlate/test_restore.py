@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.replay.client.correlate.restore import restore_correlated
+from mcpspy.replay.client.correlate.run import restore_correlated
 from mcpspy.replay.compare.compare import ComparedSide, Comparison, compare
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
