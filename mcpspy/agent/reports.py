@@ -23,9 +23,7 @@ from ..views.timeline.findings import rows_words
 from ..views.timeline.summary import capture_lines, summary
 from ..views.timeline.timeline import timeline_machine
 from ..wire.json_spans import span_at
-from .answers import ToolAnswer, more_words, named, page_members
-from .budget import Page, page_of, short_lines
-from .fence import Fence
+from .answers import Fence, Page, ToolAnswer, more_words, named, page_members, page_of, short_lines
 from .source import Mask, ReplayRun, SelectedTranscript
 
 WIDTH: Final = 160

@@ -1,15 +1,20 @@
-"""The server of `mcpspy mcp`, on the official SDK: captures as tools, resources and prompts for an agent."""
+"""The server of `mcpspy mcp`, on the official SDK: captures as tools, resources and prompts for an agent.
+
+Resources are numbers and diagrams of recordings, with a watch that says which have changed. Prompts are requests of a user to
+an agent, which name the tools to use.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from functools import cached_property
 from hmac import compare_digest
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import anyio
 import mcp_types as types
@@ -24,21 +29,19 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from ..errors import AgentToolError, FilterError, McpspyError
 from ..live.local_request import is_local
 from ..views.text.escape import model_text
-from .answers import ToolAnswer, named
-from .fence import Fence
-from .prompts import PROMPTS
-from .resources import KINDS, SCHEME, ChangeWatch, listed, resource_text
+from .answers import MAX_QUOTED, Fence, ToolAnswer, named, page_of
 from .source import CaptureSource, LiveRows, SelectedTranscript
 from .tools import CALL_AGAIN, REPLAY, SENDING, CallEvent, checked_arguments, definitions, max_tokens_of, report
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from ..transcript.model import Transcript
+    from ..transcript.model import Row, Transcript
     from .waiting import CallWait
 
 LOOK_S: Final = 0.1
 """Time between two looks at a capture that a tool waits for."""
+
 PROGRESS_S: Final = 2.0
 """Time between two notifications of progress meanwhile."""
 
@@ -53,6 +56,17 @@ INSTRUCTIONS: Final = (
 T = TypeVar("T")
 Context = ServerRequestContext[Any]
 
+_KINDS: Final = {"numbers": "how often, how long, what failed, what it costs", "diagram": "the sequence diagram"}
+"""The kinds of resources that each recording has, with words for their titles."""
+
+_SCHEME: Final = "mcpspy://recording"
+WIDTH: Final = 120
+MAX_TOKENS: Final = 20_000
+MAX_DIAGRAM_ROWS: Final = 200
+MAX_LISTED: Final = 10
+
+_uri = re.compile(r"mcpspy://recording/([0-9a-f]{4,8})/(numbers|diagram)")
+
 
 class AgentServer:
     """The handlers of the server. Captures are read in a thread, one tool at a time, from a source that is made when it is needed."""
@@ -62,7 +76,7 @@ class AgentServer:
         self._make_source = make_source
         self._fence = fence
         self._lock = asyncio.Lock()
-        self._watch = ChangeWatch()
+        self._watch = _ChangeWatch()
         self._bus = InMemorySubscriptionBus()
         self._handler = ListenHandler(self._bus)
         self._sessions: dict[tuple[str, int], ServerSession] = {}
@@ -234,7 +248,7 @@ class AgentServer:
                             await session.send_resource_updated(uri)
 
     async def _list_resources(self, _: Context, __: Any) -> types.ListResourcesResult:
-        found = await self._reading(lambda: list(listed(self._source)))
+        found = await self._reading(lambda: list(_listed(self._source)))
         return types.ListResourcesResult(
             resources=[
                 types.Resource(uri=uri, name=uri.partition("recording/")[2], title=title, mime_type="text/plain")
@@ -244,15 +258,17 @@ class AgentServer:
 
     async def _list_templates(self, _: Context, __: Any) -> types.ListResourceTemplatesResult:
         templates = [
-            types.ResourceTemplate(uri_template=f"{SCHEME}/{{id}}/{kind}", name=kind, description=words, mime_type="text/plain")
-            for kind, words in KINDS.items()
+            types.ResourceTemplate(
+                uri_template=f"{_SCHEME}/{{id}}/{kind}", name=kind, description=words, mime_type="text/plain"
+            )
+            for kind, words in _KINDS.items()
         ]
         return types.ListResourceTemplatesResult(resource_templates=templates)
 
     async def _read_resource(self, _: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = str(params.uri)
         try:
-            text = await self._reading(lambda: resource_text(self._source, uri, self._fence))
+            text = await self._reading(lambda: _resource_text(self._source, uri, self._fence))
         except (McpspyError, OSError) as error:
             raise MCPError(types.INVALID_PARAMS, self._error_text(error)) from error
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type="text/plain", text=text)])
@@ -290,13 +306,13 @@ class AgentServer:
 
     async def _list_prompts(self, _: Context, __: Any) -> types.ListPromptsResult:
         return types.ListPromptsResult(
-            prompts=[types.Prompt(name=name, description=prompt.title) for name, prompt in PROMPTS.items()]
+            prompts=[types.Prompt(name=name, description=prompt.title) for name, prompt in _PROMPTS.items()]
         )
 
     async def _get_prompt(self, _: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        prompt = PROMPTS.get(params.name)
+        prompt = _PROMPTS.get(params.name)
         if prompt is None:
-            raise ValueError(f"There is no such prompt; the prompts are {', '.join(PROMPTS)}.")
+            raise ValueError(f"There is no such prompt; the prompts are {', '.join(_PROMPTS)}.")
         message = types.PromptMessage(role="user", content=types.TextContent(text=prompt.text))
         return types.GetPromptResult(description=prompt.title, messages=[message])
 
@@ -339,3 +355,103 @@ def serve_http(
         await app(scope, receive, send)
 
     uvicorn.Server(uvicorn.Config(guarded, log_level="warning")).run(sockets=[listener])
+
+
+def _listed(source: CaptureSource) -> Iterable[tuple[str, str]]:
+    """List the resources of the newest recordings: their URIs and titles."""
+    for recording in source.recordings()[:MAX_LISTED]:
+        for kind, words in _KINDS.items():
+            yield f"{_SCHEME}/{recording.id}/{kind}", f"Recording {recording.id}: {words}"
+
+
+def _resource_text(source: CaptureSource, uri: str, fence: Fence) -> str:
+    """Write a resource. Raises: McpspyError: AgentToolError if there is no such resource; OSError."""
+    recording, kind = parsed(uri)
+    selected = source.select(f"@{recording}")
+    rows = list(selected.rows[-MAX_DIAGRAM_ROWS:]) if kind == "diagram" else []
+    lines = list(_diagram(selected, rows) if kind == "diagram" else _numbers(selected))
+    shown, rest = page_of(selected.mask_of(rows)("\n".join(lines)).split("\n"), 0, MAX_TOKENS)
+    words = f"Recording {recording}: {_KINDS[kind]}" + (", still recorded" if selected.live else "")
+    more = f"\n{len(lines) - len(shown):,} more lines are left out." if rest is not None else ""
+    return f"{words}.\n{fence.around(shown)}{more}"
+
+
+def parsed(uri: str) -> tuple[str, str]:
+    """Read a URI: the id of a recording, and the kind. Raises: AgentToolError."""
+    match = _uri.fullmatch(uri)
+    if match is None:
+        advice = f"Resources are {_SCHEME}/ID/numbers and {_SCHEME}/ID/diagram."
+        raise AgentToolError("There is no such resource", advice, uri[:MAX_QUOTED])
+    return match[1], match[2]
+
+
+def _numbers(selected: SelectedTranscript) -> Iterable[str]:
+    from ..views.statistics import statistics_lines
+    from ..views.text.line import plain
+
+    return map(plain, statistics_lines(selected.transcript, width=WIDTH, live=selected.live))
+
+
+def _diagram(selected: SelectedTranscript, rows: list[Row]) -> Iterable[str]:
+    from ..views.sequence.ladder import ladder
+    from ..views.sequence.layout import diagram
+    from ..views.text.line import plain
+
+    if len(selected.rows) > len(rows):
+        yield f"The last {len(rows)} of {len(selected.rows):,} rows."
+    yield from map(plain, ladder(diagram(selected.transcript, rows), width=WIDTH))
+
+
+class _ChangeWatch:
+    """The states of recordings that somebody subscribed to; says which have changed since it was asked last."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, object] = {}
+        self.uris: dict[str, int] = {}
+        """The number of subscriptions to each resource."""
+
+    def subscribe(self, uri: str) -> None:
+        """Begin to watch a resource. Raises: AgentToolError: if there is none."""
+        parsed(uri)
+        self.uris[uri] = self.uris.get(uri, 0) + 1
+
+    def unsubscribe(self, uri: str) -> None:
+        """End one subscription."""
+        if self.uris.get(uri, 0) > 1:
+            self.uris[uri] -= 1
+        else:
+            self.uris.pop(uri, None)
+
+    def changed(self, states: dict[str, object]) -> list[str]:
+        """Return the resources whose recordings have changed. `states` has what changes with each recording, by its id."""
+        before, self._states = self._states, states
+        changes = []
+        for uri in self.uris:
+            digits, _ = parsed(uri)
+            current = {id: state for id, state in states.items() if id.startswith(digits)}
+            if any(id in before and before[id] != state for id, state in current.items()):
+                changes.append(uri)
+        return changes
+
+
+class AgentPrompt(NamedTuple):
+    """A prompt: its title, and its text."""
+
+    title: str
+    text: str
+
+
+_PROMPTS: Final = {
+    "find_out_why_it_hangs": AgentPrompt(
+        "Find out why a call hangs",
+        "A call of an MCP server hangs. Find out why with the tools of mcpspy: look for pending calls with timeline and the filter "
+        "status:pending, read the findings, and see the row in full with the server's stderr meanwhile. Say whether client or server "
+        "is to blame, with the numbers of the rows that show it, and what to change.",
+    ),
+    "write_a_bug_report": AgentPrompt(
+        "Write a bug report",
+        "Write a bug report about the newest recording of mcpspy. Read the findings, and the rows that they name. Give the versions "
+        "of client and server, the steps as the requests that were sent, what was expected by the MCP specification, and what was "
+        "answered instead, quoting rows by number. Include no secret, and nothing that the rows do not show.",
+    ),
+}

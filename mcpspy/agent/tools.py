@@ -9,9 +9,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from ..errors import AgentToolError
-from .answers import ToolAnswer
-from .budget import DEFAULT_TOKENS, LEAST_TOKENS, MAX_QUOTED, MOST_TOKENS, cursor_number
-from .fence import Fence
+from .answers import DEFAULT_TOKENS, LEAST_TOKENS, MAX_QUOTED, MOST_TOKENS, Fence, ToolAnswer, cursor_number
 from .source import CaptureSource
 
 WHAT: Final = {"type": "string", "default": "@", "description": "@ newest recording, @1 the one before, a label, or an id"}

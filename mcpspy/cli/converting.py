@@ -30,9 +30,8 @@ from ..capture.redaction.sink import RedactingSink
 from ..capture.store.address import STDIN
 from ..capture.store.folder import create, key
 from ..errors import ImportFileError
-from ..imports.formats import FORMATS, HEAD_BYTES, Importer, ImportFormat, recognized
+from ..imports.formats import FORMATS, HEAD_BYTES, Importer, ImportFormat, recognized, unreadable, without_messages
 from ..imports.source import Source
-from ..imports.unreadable import unreadable, without_messages
 from ..live.http.recorder import StreamRecorder
 from ..platform.watch import Watch
 from ..records import End, Header, Record
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
 _CHUNK_BYTES = 1 << 18
 
 STDOUT: Final = "-"
-
 _URLS: Final = ("url", "listen")
 
 CAUGHT_UP = "caught up"

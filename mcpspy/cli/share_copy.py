@@ -26,7 +26,7 @@ from ..replay.compare.ignore import Ignore
 from ..sharing.excerpt import Excerpt
 from ..sharing.finder import FinderOptions, SecretFinder
 from ..sharing.known import KnownValues
-from ..sharing.names import SecretNames
+from ..sharing.patterns import SecretNames
 from ..sharing.share import SHARED, Sharing
 from ..sharing.user_paths import UserPaths
 from ..wire.edits import apply_edits
@@ -49,7 +49,6 @@ _EVERYWHERE = {
 """Variables that every process has, whose values are not secret."""
 
 _EVERYWHERE_BEGINNINGS = ("GIT_", "LC_", "MCPSPY_", "NVM_", "PYTEST_", "SYSTEMD_", "XDG_")
-
 _NOBODY = {"admin", "localhost", "nobody", "root", "runner", "ubuntu", "user"}
 """Names that identify nobody."""
 

@@ -65,7 +65,6 @@ URL: Final = "{url}"
 """The mock's address, in the command of a client over HTTP."""
 
 MCPSPY: Final = (sys.executable, "-P", "-m", "mcpspy")
-
 _ENDED_S: Final = 2.0
 """From SIGTERM to SIGKILL."""
 

@@ -39,9 +39,7 @@ BATCH_ROWS: Final = 64
 MAX_RECORDINGS: Final = 40
 
 MCPSPY: Final = (sys.executable, "-P", "-m", "mcpspy")
-
 LONGEST_S: Final = 600.0
-
 END_S: Final = 5.0
 
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from .session import STDIN, STDOUT, StdioSession
-from .source import EXACT, MISSING, RECONSTRUCTED, SessionRecord
-from .whole_file import WholeFileImporter
+from .source import EXACT, MISSING, RECONSTRUCTED, SessionRecord, WholeFileImporter
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

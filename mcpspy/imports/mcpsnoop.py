@@ -20,8 +20,7 @@ from typing import Final
 import msgspec
 
 from .session import STDERR, STDIN, STDOUT, StdioSession
-from .source import EXACT, MISSING, RECONSTRUCTED, SessionRecord, Source
-from .text_lines import WholeLines
+from .source import EXACT, MISSING, RECONSTRUCTED, SessionRecord, Source, WholeLines
 
 _FIRST_ERROR: Final = 400
 _STREAMS: Final = {"c2s": STDIN, "s2c": STDOUT, "stderr": STDERR}

@@ -15,7 +15,7 @@ from ..transcript.decoder import message_of
 from ..transcript.filter.filter import MessageMatcher
 from ..transcript.filter.grammar import Filter, possible
 from ..transcript.mcp.fields import PARTIAL
-from ..transcript.mcp.methods import PROGRESS, TARGETS
+from ..transcript.mcp.methods import CANCELLED, PROGRESS, TARGETS
 from ..transcript.message import CALL_OF_MCPSPY, NOT_REORDERED, NOTIFICATION, REQUEST, TO_MCPSPY, Kind, Message
 from ..transcript.model import CaptureInfo, Exchange
 from ..wire.edits import has_value
@@ -40,7 +40,6 @@ from .actions import (
     edited,
     words_of,
 )
-from .exchanges import ExchangeKey, PassingExchanges
 from .syntax import InterceptRule
 
 MAX_SCOPES: Final = 1024
@@ -54,6 +53,12 @@ MAX_EXPIRED: Final = 1024
 
 _ANSWERS: Final = (Kind.RESULT, Kind.ERROR)
 _OPENING: Final = "initialize"
+
+MAX_WAITING: Final = 4096
+"""The oldest of more requests without an answer is forgotten."""
+
+_ExchangeKey = tuple[Side, str]
+"""The side that sent a request, and the id as it spelled it."""
 
 
 class Chance(Protocol):
@@ -82,7 +87,7 @@ class Decision:
         "reply", "status", "then",
     )  # fmt: skip
 
-    def __init__(self, payload: bytes, key: ExchangeKey | None = None, kind: str = "") -> None:
+    def __init__(self, payload: bytes, key: _ExchangeKey | None = None, kind: str = "") -> None:
         self.payload: bytes | None = payload
         self.key = key
         self.kind = kind
@@ -201,9 +206,9 @@ class Intercepts:
     def __init__(self, rules: Sequence[InterceptRule], chances: Sequence[Chance], seed: int) -> None:
         self._capture = CaptureInfo(0)
         self._rules = [_RuleInForce(rule, self._capture, chance) for rule, chance in zip(rules, chances, strict=True)]
-        self._exchanges: OrderedDict[Hashable, PassingExchanges] = OrderedDict()
+        self._exchanges: OrderedDict[Hashable, _PassingExchanges] = OrderedDict()
         self._expired: OrderedDict[Hashable, _RuleInForce] = OrderedDict()
-        self._doubled: OrderedDict[tuple[Hashable, ExchangeKey], tuple[Intercept, bool]] = OrderedDict()
+        self._doubled: OrderedDict[tuple[Hashable, _ExchangeKey], tuple[Intercept, bool]] = OrderedDict()
         self._swaps: list[tuple[Decision, Hashable, _RuleInForce]] = []
         self.seed = seed
         self.calls: dict[str, Listener] = {}
@@ -279,7 +284,7 @@ class Intercepts:
         decision.records.append(kept)
         return True
 
-    def _swap(self, scope: Hashable, key: ExchangeKey | None) -> bool:
+    def _swap(self, scope: Hashable, key: _ExchangeKey | None) -> bool:
         """Let the answers go that wait for another one, which is being sent now; return whether there are any."""
         others = [swap for swap in self._swaps if (swap[1], swap[0].key) != (scope, key)]
         self._swaps = [swap for swap in self._swaps if (swap[1], swap[0].key) == (scope, key)]
@@ -347,12 +352,12 @@ class Intercepts:
         """Forget the exchanges of a scope that is over."""
         self._exchanges.pop(scope, None)
 
-    def _exchanges_in(self, scope: Hashable) -> PassingExchanges:
+    def _exchanges_in(self, scope: Hashable) -> _PassingExchanges:
         exchanges = self._exchanges.get(scope)
         if exchanges is None:
             if len(self._exchanges) >= MAX_SCOPES:
                 self._exchanges.popitem(last=False)
-            exchanges = self._exchanges[scope] = PassingExchanges()
+            exchanges = self._exchanges[scope] = _PassingExchanges()
         elif len(self._exchanges) > 1:
             self._exchanges.move_to_end(scope)
         return exchanges
@@ -449,3 +454,49 @@ class Intercepts:
 def call_record(at_ns: int, seed: int, sent: str = "unchanged") -> Intercept:
     """Make the record in front of a frame of a call of mcpspy's own."""
     return Intercept(at_ns=at_ns, text=CALL_OF_MCPSPY, action=CALL_OF_MCPSPY, sent=sent, seed=seed)
+
+
+class _PassingExchanges:
+    """Exchanges whose answer has not passed yet."""
+
+    __slots__ = ("_by_token", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: OrderedDict[_ExchangeKey, Exchange] = OrderedDict()
+        self._by_token: dict[_ExchangeKey, _ExchangeKey] = {}
+
+    def feed(self, message: Message) -> tuple[Exchange | None, _ExchangeKey | None]:
+        """Return the exchange of a message and its key; None for a message that belongs to none."""
+        sender, id, token = message.sender, message.id, message.correlation_key
+        if message.kind is REQUEST and id is not None:
+            return self._begin((sender, id), message), (sender, id)
+        if message.kind is NOTIFICATION:
+            key = None
+            if token is not None and message.method == PROGRESS:
+                key = self._by_token.get((OTHER_SIDE[sender], token))
+            elif token is not None and message.method == CANCELLED:
+                key = (sender, token)
+            return (None, None) if key is None else (self._waiting.get(key), key)
+        if message.kind is Kind.MALFORMED or id is None:
+            return None, None
+        key = (OTHER_SIDE[sender], id)
+        exchange = self._waiting.pop(key, None)
+        if exchange is None:
+            return None, None
+        exchange.response = message
+        self._forget(exchange)
+        return exchange, key
+
+    def _begin(self, key: _ExchangeKey, request: Message) -> Exchange:
+        if len(self._waiting) >= MAX_WAITING:
+            self._forget(self._waiting.popitem(last=False)[1])
+        exchange = Exchange(0, request)
+        self._waiting[key] = exchange
+        if request.correlation_key is not None:
+            self._by_token[key[0], request.correlation_key] = key
+        return exchange
+
+    def _forget(self, exchange: Exchange) -> None:
+        request = exchange.request
+        if request.correlation_key is not None:
+            self._by_token.pop((request.sender, request.correlation_key), None)

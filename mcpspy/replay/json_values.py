@@ -34,9 +34,7 @@ MAX_MASKS: Final = 32
 """The most different masks for one method; further requests are matched with their pseudonyms only."""
 
 _split = lazy_pattern(PSEUDONYM_PATTERN)
-
 _STAND_IN: Final = {"\0redacted": True}
-
 _WHOLE_TEXT: Final = ("", "")
 """The text around a pseudonym that is alone."""
 
@@ -50,7 +48,6 @@ MAX_WORDS: Final = 50
 """The most words of a text that count."""
 
 Scalar: TypeAlias = str | int | float
-
 Leaf: TypeAlias = tuple[tuple["Step", ...], Scalar]
 
 
@@ -210,7 +207,6 @@ _read_short = json.JSONDecoder(parse_float=_fraction, parse_constant=_constant).
 """For texts too short for a number of too many digits: 6 µs for 140 bytes, and the other way takes 14 (CPython 3.11)."""
 
 _write_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_replacement).encode
-
 _write = json.JSONEncoder(ensure_ascii=False, default=_shown).encode
 
 

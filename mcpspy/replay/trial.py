@@ -49,7 +49,6 @@ class FaultSettings(NamedTuple):
 
 
 STDIO: Final = "stdio"
-
 HTTP: Final = "http"
 
 

@@ -1,13 +1,23 @@
-"""The files in which MCP clients keep their servers, on Linux, macOS and Windows, whether they exist or not."""
+"""The files in which MCP clients keep their servers, on Linux, macOS and Windows, whether they exist or not.
 
+Plugins of Claude Code name servers in `.mcp.json`, `plugin.json`, or a file that the latter names. `.mcp.json` has its
+servers under `mcpServers`, or at the top. Source: https://code.claude.com/docs/en/plugins-reference#mcp-servers
+"""
+
+import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .entry import Syntax
 from .jsonc import ANY
-from .plugins import plugin_files
+
+Keys = tuple[str, ...]
+
+INSTALLED = "installed_plugins.json"
+SERVERS = "mcpServers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,24 +79,28 @@ CLAUDE_CODE = McpClient(
     restart="end its sessions and start it again",
     source="https://code.claude.com/docs/en/mcp",
 )
+
 CLAUDE_DESKTOP = McpClient(
     name="claude-desktop",
     title="Claude Desktop",
     restart="quit it, from its menu, and start it again",
     source="https://modelcontextprotocol.io/docs/develop/connect-local-servers",
 )
+
 CURSOR = McpClient(
     name="cursor",
     title="Cursor",
     restart="start it again, or switch the server off and on in its MCP settings",
     source="https://cursor.com/docs/context/mcp",
 )
+
 VS_CODE = McpClient(
     name="vscode",
     title="VS Code",
     restart="run “MCP: List Servers” and restart the server",
     source="https://code.visualstudio.com/docs/copilot/customization/mcp-servers",
 )
+
 CODEX = McpClient(name="codex", title="Codex", restart="begin a new session", source="https://developers.openai.com/codex/mcp")
 WINDSURF = McpClient(
     name="windsurf",
@@ -94,30 +108,35 @@ WINDSURF = McpClient(
     restart="press Refresh in its MCP settings, or start it again",
     source="https://docs.windsurf.com/windsurf/cascade/mcp",
 )
+
 CLINE = McpClient(
     name="cline",
     title="Cline",
     restart="restart the server in its list of MCP servers",
     source="https://docs.cline.bot/mcp/configuring-mcp-servers",
 )
+
 ZED = McpClient(
     name="zed",
     title="Zed",
     restart="switch the server off and on in its settings, or start it again",
     source="https://zed.dev/docs/ai/mcp",
 )
+
 GEMINI = McpClient(
     name="gemini",
     title="Gemini CLI",
     restart="begin a new session",
     source="https://github.com/google-gemini/gemini-cli/blob/main/docs/tools/mcp-server.md",
 )
+
 JUNIE = McpClient(
     name="junie",
     title="JetBrains Junie",
     restart="start the IDE again",
     source="https://www.jetbrains.com/help/junie/model-context-protocol-mcp.html",
 )
+
 JETBRAINS = McpClient(
     name="jetbrains",
     title="JetBrains AI Assistant",
@@ -165,7 +184,7 @@ def _of_user(machine: Machine) -> Iterator[ClientFile]:
     codex = Path(machine.environ.get("CODEX_HOME") or home / ".codex") / "config.toml"
     yield ClientFile(client=CODEX, path=codex, sections=(_section("user", "mcp_servers"),), syntax=Syntax.TOML)
     yield from _of_more_clients(machine)
-    for path, keys in plugin_files(Path(machine.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "plugins"):
+    for path, keys in _plugin_files(Path(machine.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "plugins"):
         yield ClientFile(client=CLAUDE_CODE, path=path, sections=(ServerSection(scope="plugin", keys=keys),))
 
 
@@ -222,3 +241,28 @@ def _section(scope: str, key: str) -> ServerSection:
 
 def _file(client: McpClient, path: Path, scope: str, key: str) -> ClientFile:
     return ClientFile(client=client, path=path, sections=(_section(scope, key),))
+
+
+def _plugin_files(folder: Path) -> Iterator[tuple[Path, Keys]]:
+    """Find the files of the plugins that `folder`, Claude Code's for plugins, lists as installed, and the keys of their servers."""
+    plugins = _object(_object(folder / INSTALLED).get("plugins"))
+    installs = [install for value in plugins.values() for install in (value if isinstance(value, list) else [value])]
+    roots = [Path(str(_object(install).get("installPath") or "")) for install in installs]
+    for root in dict.fromkeys(root for root in roots if root.is_absolute()):
+        manifest = root / ".claude-plugin" / "plugin.json"
+        yield manifest, (SERVERS,)
+        named = _object(manifest).get(SERVERS)
+        names = [".mcp.json", *([named] if isinstance(named, str) and named.endswith(".json") else [])]
+        for file in dict.fromkeys(root / name for name in names):
+            if file.resolve().is_relative_to(root.resolve()):  # a plugin names its own files only
+                yield file, (SERVERS,) if SERVERS in _object(file) else ()
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """Return an object; that of the file, if `value` is a path. Anything else is an empty one."""
+    if isinstance(value, Path):
+        try:
+            value = json.loads(value.read_text(encoding="utf-8-sig"))
+        except (OSError, ValueError, RecursionError):
+            return {}
+    return value if isinstance(value, dict) else {}

@@ -1,13 +1,18 @@
 """The service of the user that serves wrapped HTTP servers: `mcpspy.socket` listens at their ports and starts `mcpspy.service`.
 
-Both are units of systemd. They name ports, the path of mcpspy and its folder, but no server. Their first lines say who wrote them,
-and hold the digest of the rest, so that a unit of somebody else, or one that was edited, is neither changed nor removed.
+Both are units of systemd. They name ports, the path of mcpspy and its folder, but no server. Their first lines say who wrote
+them, and hold the digest of the rest, so that a unit of somebody else, or one that was edited, is neither changed nor
+removed.
+
+The command with which a client or a service can start this mcpspy needs no PATH, shim or activated environment.
 """
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,7 +20,7 @@ from pathlib import Path
 
 from ..errors import SetupError
 from ..lazy_pattern import lazy_pattern
-from ..platform.system import HAS_SYSTEMD
+from ..platform.system import CLIENT_VARIABLES, HAS_SYSTEMD, PROGRAM_SUFFIX, client_path
 from .files import write_own
 from .wrapping import HOST
 
@@ -28,6 +33,7 @@ SYSTEMCTL_S = 30
 MARK = (
     "# Written by `mcpspy wrap`; `mcpspy unwrap` removes it. To change it: systemctl --user edit {name}\n# sha256: {digest}\n"
 )
+
 WRITTEN = lazy_pattern(r"# Written by `mcpspy wrap`.*\n# sha256: ([0-9a-f]{64})\n")
 LISTEN = lazy_pattern(rf"(?m)^ListenStream={re.escape(HOST)}:(\d+)$")
 FIRST_WORD = lazy_pattern(r'(?m)^ExecStart="((?:[^"\\]|\\.)*)"')
@@ -51,6 +57,10 @@ Description=mcpspy in front of the HTTP servers that it has wrapped
 ExecStart={command}
 {home}Restart=on-failure
 """
+
+CACHES = ("cache", "caches")
+
+START_S = 20
 
 
 class UnitOwner(StrEnum):
@@ -281,3 +291,41 @@ def _ran(*words: str) -> subprocess.CompletedProcess[str]:
         timeout=SYSTEMCTL_S,
         check=False,
     )
+
+
+def program() -> list[str]:
+    """Find the console script beside the running interpreter, else use the interpreter with `-m mcpspy`. Both paths are absolute.
+
+    PATH is not searched: pyenv's shims depend on the working folder. `-P` keeps Python from starting a `mcpspy` in the client's
+    working folder instead.
+    """
+    folder = Path(os.path.abspath(sys.executable)).parent
+    script = folder / f"mcpspy{PROGRAM_SUFFIX}"
+    if script.is_file() and os.access(script, os.X_OK):
+        return [str(script)]
+    return [os.path.abspath(sys.executable), "-P", "-m", "mcpspy"]
+
+
+def is_in_cache(argv: list[str]) -> bool:
+    """Return whether it is in a cache, as with `uvx` and `pipx run`: wrapped servers do not start once the cache is emptied."""
+    return any(part.lstrip(".").casefold() in CACHES for part in Path(argv[0]).parts)
+
+
+def ensure_starts(argv: list[str]) -> None:
+    """Start it as a client would: from another folder, with a small environment. Raises: SetupError."""
+    environment = {name: os.environ[name] for name in CLIENT_VARIABLES if name in os.environ} | {"PATH": client_path()}
+    try:
+        done = subprocess.run(
+            [*argv, "--version"],
+            cwd=os.path.abspath(os.sep),
+            env=environment,
+            capture_output=True,
+            timeout=START_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SetupError(argv[0], f"cannot be started as a client would: {error}") from error
+    if done.returncode:
+        raise SetupError(
+            argv[0], "cannot be started as a client would; install mcpspy first (pip install, pipx, uv tool install)"
+        )

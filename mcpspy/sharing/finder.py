@@ -16,22 +16,22 @@ from ..lazy_pattern import lazy_pattern
 from ..records import PSEUDONYM_PREFIX
 from ..wire.edits import Edit, shift, without_overlaps
 from ..wire.json_spans import JsonWalk, Leaf, Position, is_json, looks_like_json
-from .arguments import ATTACHED, LONGEST_COMMAND, is_attached_password, password_spans
 from .encodings import JSON, PERCENT, runs
 from .known import KnownValues
 from .layouts import layout_spans
-from .named_values import HOLDING, NamedValues
-from .names import SecretNames, is_scheme
+from .named_values import ATTACHED, HOLDING, LONGEST_COMMAND, NamedValues, is_attached_password, password_spans
 from .patterns import (
     BEGINNINGS,
     KEY_SIGN,
     LETTERS_AND_DIGITS,
     PSEUDONYM,
     LongWords,
+    SecretNames,
     SecretSpan,
     assigned_spans,
     has_hint,
     is_plain,
+    is_scheme,
     may_assign,
     personal_spans,
     token_spans,

@@ -13,8 +13,7 @@ from typing import Final
 from ..lazy_pattern import lazy_pattern
 from ..records import PSEUDONYM_PREFIX
 from .credentials import may_show
-from .names import SecretNames
-from .patterns import LETTERS_AND_DIGITS, LongWords, has_hint, may_assign
+from .patterns import LETTERS_AND_DIGITS, LongWords, SecretNames, has_hint, may_assign
 
 _spaced_names = lazy_pattern(rb'"(?=([^"]{1,128})"[ \t\r\n]++:)')
 """The names of members before blanks and a colon, which hardly anybody writes."""

@@ -1,22 +1,45 @@
 """Patterns of secrets in texts: tokens of well-known services, keys, credentials in URLs, values after names. Texts in, spans out.
 
-Texts are taken as they are meant, without the escapes of their spelling. Work is linear in the bytes.
+Texts are taken as they are meant, without the escapes of their spelling. Names of members, options and variables can say that
+their value is a secret. Work is linear in the bytes.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
-from ..capture.redaction.names import TOKEN_PREFIXES, TOKENS
+from ..capture.redaction.names import (
+    SCHEMES,
+    TOKEN_PREFIXES,
+    TOKENS,
+    is_oauth_member,
+    kind_of,
+    kind_of_field,
+    kind_of_option,
+    kind_of_parameter,
+    kind_of_plural,
+)
 from ..lazy_pattern import lazy_pattern
 from ..records import PSEUDONYM_PATTERN
 from .encodings import JSON, PERCENT
-from .names import SecretNames, is_scheme
 
 PSEUDONYM: Final = lazy_pattern(PSEUDONYM_PATTERN.encode())
 """A pseudonym that replaced a secret earlier."""
 
 _plain = lazy_pattern(rb"[\w.,;!()'/ \x80-\xff-]{0,12}|(?:[A-Za-z_\x80-\xff-]{1,15}[.,;!()' ]+)*[A-Za-z_\x80-\xff-]{0,15}")
+
+_MEMBERS: Final = {"auth", "bearer", "requeststate"}
+"""Names that mean a secret as a member of JSON, besides those of header fields. Only its server can read `requestState`."""
+
+_words = lazy_pattern(rb"[^\W_]+")
+_INPUTS: Final = {b"box", b"edit", b"element", b"field", b"input", b"textbox"}
+"""Words after the name of a field of a form."""
+
+_PRESSED: Final = {b"button", b"checkbox", b"forgot", b"link", b"show", b"toggle"}
+"""Words that make a field something to press."""
+
+_MAX_NAME_BYTES: Final = 128
 
 
 def is_plain(data: bytes) -> bool:
@@ -67,6 +90,7 @@ _private_keys = lazy_pattern(
     rb"(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\Z)",
     re.DOTALL,
 )
+
 _bearers = lazy_pattern(rb"(?i:\bbearer|\bbasic)\s+(?!HTTP/)([A-Za-z0-9._~+/-]{8,}={0,2})")
 KEY_SIGN: Final = b"PRIVATE KEY"
 BEGINNINGS: Final = tuple(prefix.encode() for prefix in TOKEN_PREFIXES)
@@ -136,9 +160,11 @@ _assigned = lazy_pattern(
     |(?P<scheme>[A-Za-z][\w-]*+[ \t]+)?(?P<bare>[^\s"',;&<>()\[\]{}|\\][^\s"',;&<>()\[\]{}|]*+))""",
     re.VERBOSE,
 )
+
 _options = lazy_pattern(
     rb"(?<![\w-])(--[A-Za-z][\w-]*+)(?:[\"'],[ \t]*|[ \t]+)(?:\"([^\"]+)\"|'([^']+)'|([^\s\"'-][^\s\"'`]*+))"
 )
+
 _line = lazy_pattern(rb"(?:[^\r\n]|\r?\n[ \t])*+")
 _pairs = lazy_pattern(rb"[^=;\s\"']{1,256}+=([^;\"']*[^;\s\"'])")
 _members = lazy_pattern(rb"[0-9]+ (?:item|member)s?")
@@ -146,6 +172,65 @@ _members = lazy_pattern(rb"[0-9]+ (?:item|member)s?")
 
 _FOLDERS: Final = (b"OLDPWD", b"PWD")
 """Variables of a shell that hold folders."""
+
+
+class SecretNames:
+    """Secret names, and `more` that the user gives, in any spelling of case, `_` and `-`."""
+
+    def __init__(self, more: Iterable[str] = ()) -> None:
+        self._more = {_squashed(name) for name in more}
+        self.member = lru_cache(10_000)(self._member)
+        """Return the kind of secret that a member of this name holds; None if it holds none."""
+        self.assigned = lru_cache(10_000)(self._assigned)
+        """Return the same for a name before `=` or `:` in a text: of an option, a variable or a field."""
+        self.parameter = lru_cache(10_000)(self._parameter)
+        """Return the same for a parameter of a URL or a form."""
+
+        self.label = lru_cache(10_000)(self._label)
+        """Return the same for a text that names what is beside it: a head of a column, a field of a form, another member."""
+        self.is_plural = lru_cache(10_000)(self._is_plural)
+        """Return whether a list or an object of this name holds several secrets."""
+
+    @property
+    def has_more(self) -> bool:
+        """True if the user gave names."""
+        return bool(self._more)
+
+    def is_wanted(self, name: bytes) -> bool:
+        """Return whether the user gave this name: then values that are no strings are secrets too."""
+        return bool(self._more) and _squashed(_text(name)) in self._more
+
+    def _member(self, name: bytes) -> str | None:
+        text = _text(name)
+        squashed = _squashed(text)
+        if squashed in self._more or squashed in _MEMBERS:
+            return "key"
+        return _kind_of(text) or ("token" if "-" not in text and is_oauth_member(text) else None)
+
+    def _assigned(self, name: bytes) -> str | None:
+        text = _text(name)
+        if _squashed(text) in self._more:
+            return "key"
+        return kind_of_option(text.lstrip("-")) if text.startswith("-") or not _is_field(text) else kind_of_field(text)
+
+    def _label(self, text: bytes) -> str | None:
+        kind = self.assigned(text)
+        words = _words.findall(text) if kind is None else []
+        while words and words[-1].lower() in _INPUTS:
+            words.pop()
+        if not words or any(word.lower() in _PRESSED for word in words):
+            return kind
+        name = b"_".join(words)
+        is_code = len(words) > 1 and is_oauth_member(_text(name))  # "One-time code"
+        return "token" if is_code or name.lower() == b"concealed" else self.assigned(name)
+
+    def _is_plural(self, name: bytes) -> bool:
+        text = _text(name)
+        return kind_of_plural(text) is not None or _squashed(text) in ("tokens", "credentials")
+
+    def _parameter(self, name: bytes) -> str | None:
+        text = _text(PERCENT.read(name))
+        return "key" if _squashed(text) in self._more else kind_of_parameter(text)
 
 
 def assigned_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
@@ -274,3 +359,25 @@ def personal_spans(data: bytes) -> Iterator[SecretSpan]:
     for match in _homes.finditer(data):
         if match[1] not in _NOBODY:
             yield SecretSpan(match.start(1), match.end(1), "personal", match[1])
+
+
+def is_scheme(word: bytes) -> bool:
+    """Return whether a word comes before a credential without being part of it: `Bearer`."""
+    return word.lower().decode("latin-1") in SCHEMES
+
+
+def _is_field(name: str) -> bool:
+    """Return whether a name before a value is more likely that of a header field than of anything else."""
+    return "-" in name and (name[:2] in ("X-", "x-") or kind_of(name) is not None)
+
+
+def _kind_of(name: str) -> str | None:
+    return kind_of_field(name) if _is_field(name) else kind_of(name)
+
+
+def _squashed(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _text(name: bytes) -> str:
+    return name[:_MAX_NAME_BYTES].decode("utf-8", "replace")

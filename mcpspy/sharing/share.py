@@ -17,10 +17,9 @@ from ..wire.body import body_framing
 from ..wire.edits import Edit, apply_edits, edited_parts, event_edits, shift, with_kinds
 from ..wire.encodings import decode_body
 from ..wire.sse import SseEvents
-from .arguments import LONGEST_COMMAND, announces_secret, secret_start, value_start
-from .deltas import delta_edits, has_pieces, line_edits, may_have_pieces, pieces_of_body
+from .deltas import FrameParts, Reassembly, delta_edits, empty, has_pieces, line_edits, may_have_pieces, pieces_of_body
 from .finder import Marked
-from .reassembly import FrameParts, Reassembly, empty
+from .named_values import LONGEST_COMMAND, announces_secret, secret_start, value_start
 
 SHARED: Final = "shared"
 """The redaction in the header of a capture that was made to be shared."""

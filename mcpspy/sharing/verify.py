@@ -15,11 +15,11 @@ from ..lazy_pattern import lazy_pattern
 from ..records import Frame, Header, Open, Record
 from ..wire.edits import Edit
 from ..wire.json_spans import JsonWalk, looks_like_json
+from .deltas import FrameParts
 from .encodings import runs
 from .finder import FinderOptions, Marked, SecretFinder
 from .known import KnownValues
 from .patterns import PSEUDONYM, SecretSpan
-from .reassembly import FrameParts
 from .share import Sharing
 
 SHOWN_LETTERS: Final = 3

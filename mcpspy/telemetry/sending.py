@@ -1,13 +1,25 @@
-"""Spans to a collector, and histograms of their durations, through OpenTelemetry's own SDK and exporter for OTLP over HTTP."""
+"""Spans to a collector, and histograms of their durations, through OpenTelemetry's own SDK and exporter for OTLP over HTTP.
+
+The exporters tell only whether they succeeded, and take a redirection for success. So their HTTP sessions note what the
+collector answered: whether it has taken what was sent, and what it says about it.
+"""
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from email.utils import parsedate_to_datetime
+from importlib.metadata import entry_points
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+import requests
+from google.protobuf.message import DecodeError
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.metrics import export
 from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
@@ -15,13 +27,20 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
-from .answers import CollectorAnswer, LastAnswer, of_metrics, of_spans
 from .durations import BUCKETS_S, DurationSeries, DurationSums
 from .endpoint import CollectorEndpoint
-from .session import session_for
 from .span import LARGEST, TelemetrySpan, TraceContext
 
+if TYPE_CHECKING:
+    from requests import Response, Session
+
 _INSTANCE: Final = "service.instance.id"
+
+_PROVIDERS: Final = "opentelemetry_otlp_credential_provider"
+_PROVIDER: Final = "OTEL_PYTHON_EXPORTER_OTLP_HTTP_{}CREDENTIAL_PROVIDER"
+
+_OK: Final = 200
+_FIRST_REDIRECTION: Final = 300
 
 
 class _Complaints(logging.Handler):
@@ -59,10 +78,10 @@ class Collector:
         log = logging.getLogger("opentelemetry")
         log.propagate = False  # its errors are reported by those who send
         log.addHandler(complaints := _Complaints())
-        traces, metrics = session_for("TRACES", environment), session_for("METRICS", environment)
+        traces, metrics = _session_for("TRACES", environment), _session_for("METRICS", environment)
         self._traces = OTLPSpanExporter(endpoint=endpoint.traces, session=traces)
         self._metrics = OTLPMetricExporter(endpoint=endpoint.metrics, session=metrics)
-        self._of_spans, self._of_metrics = LastAnswer(traces, of_spans), LastAnswer(metrics, of_metrics)
+        self._of_spans, self._of_metrics = _LastAnswer(traces, of_spans), _LastAnswer(metrics, of_metrics)
         self._resource = _named(Resource.create())
         self._instance = Resource({_INSTANCE: instance}).merge(self._resource)
         self._scope = InstrumentationScope("mcpspy", version)
@@ -136,3 +155,133 @@ def _context(context: TraceContext, *, is_remote: bool) -> SpanContext:
     flags = TraceFlags(TraceFlags.SAMPLED if context.is_sampled else TraceFlags.DEFAULT)
     state = TraceState.from_header([context.state]) if context.state else None
     return SpanContext(context.trace_id, context.span_id, is_remote, flags, state)
+
+
+class CollectorSession(requests.Session):
+    """A session that trusts the certificates that were named for it: else REQUESTS_CA_BUNDLE would go before."""
+
+    trouble = ""
+    """The reason why the last request did not reach anybody, unless nobody was there."""
+
+    def request(self, *words: Any, **facts: Any) -> requests.Response:
+        """Send a request, and note why it could not be sent."""
+        self.trouble = ""
+        try:
+            return super().request(*words, **facts)
+        except requests.exceptions.SSLError as error:
+            self.trouble = _tls_reason(error)
+            raise
+        except (requests.exceptions.ConnectionError, requests.exceptions.Timeout):
+            raise
+        except (OSError, ValueError) as error:  # no file of certificates, or a time to wait that is none
+            self.trouble = str(error)
+            raise
+
+    def merge_environment_settings(self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any) -> dict[str, Any]:
+        """Return what a request uses."""
+        if verify is None and isinstance(self.verify, str):
+            verify = self.verify
+        return super().merge_environment_settings(url, proxies, stream, verify, cert)
+
+
+def _tls_reason(error: BaseException) -> str:
+    """Return what TLS says, without the objects around it."""
+    match = re.search(r"\[SSL[^\]]*\] (.+?)(?: \(_ssl\.c:\d+\))?[)'\"]", str(error))
+    return match[1] if match else "no TLS"
+
+
+def _session_for(signal: str, environment: Mapping[str, str]) -> requests.Session:
+    """Return a session for a signal such as `TRACES`: that of the provider of credentials which these variables name, if they do."""
+    name = environment.get(_PROVIDER.format("")) or environment.get(_PROVIDER.format(f"{signal}_"))
+    provider = next(iter(entry_points(group=_PROVIDERS, name=name)), None) if name else None
+    if provider is None:
+        return CollectorSession()
+    session = provider.load()()
+    return session if isinstance(session, requests.Session) else CollectorSession()
+
+
+class CollectorAnswer(NamedTuple):
+    """The last answer to a request. Without one, `status` is None.
+
+    `retry_s` is how long the collector asks to wait. `rejected` counts the spans or points of a request that it did not take though
+    it took others, and `message` is why, or a warning. They are not to be sent again (OTLP, "partial success").
+    """
+
+    status: int | None = None
+    retry_s: float | None = None
+    rejected: int = 0
+    message: str = ""
+    trouble: str = ""
+    """The reason why there is none, unless nobody was there."""
+
+    @property
+    def has_taken(self) -> bool:
+        """True if what was sent need not be sent again."""
+        return self.status is not None and self.status < _FIRST_REDIRECTION
+
+
+class PartialSuccess(NamedTuple):
+    """The part of a request that was rejected, and why."""
+
+    rejected: int
+    message: str
+
+
+class PartialSuccessReader(Protocol):
+    """A function that reads the body of an answer."""
+
+    def __call__(self, body: bytes) -> PartialSuccess: ...
+
+
+def of_spans(body: bytes) -> PartialSuccess:
+    """Read an answer to spans. Raises: DecodeError."""
+    partial = ExportTraceServiceResponse.FromString(body).partial_success
+    return PartialSuccess(partial.rejected_spans, partial.error_message)
+
+
+def of_metrics(body: bytes) -> PartialSuccess:
+    """Read an answer to metrics. Raises: DecodeError."""
+    partial = ExportMetricsServiceResponse.FromString(body).partial_success
+    return PartialSuccess(partial.rejected_data_points, partial.error_message)
+
+
+class _LastAnswer:
+    """The last answer in a session. `clear` forgets it, so that one to an earlier request is not taken for it."""
+
+    def __init__(self, session: Session, reader: PartialSuccessReader) -> None:
+        self._answer = CollectorAnswer()
+        self._session = session
+        self._reader = reader
+        session.hooks["response"].append(self._note)
+
+    def clear(self) -> None:
+        """Forget it."""
+        self._answer = CollectorAnswer()
+
+    def after(self, *, succeeded: bool) -> CollectorAnswer:
+        """Return it after an export. A session that is not ours may not have let us look."""
+        if self._answer.status is not None:
+            return self._answer
+        return CollectorAnswer(_OK) if succeeded else CollectorAnswer(trouble=getattr(self._session, "trouble", ""))
+
+    def _note(self, response: Response, **_: Any) -> None:
+        answer = CollectorAnswer(response.status_code, _retry_s(response))
+        try:
+            partial = self._reader(response.content) if answer.has_taken else PartialSuccess(0, "")
+        except DecodeError:
+            partial = PartialSuccess(0, "")
+        self._answer = answer._replace(rejected=partial.rejected, message=partial.message)
+
+
+def _retry_s(response: Response) -> float | None:
+    """Return the seconds of `Retry-After`. A date counts from that of the answer."""
+    text = response.headers.get("Retry-After", "")
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            since = parsedate_to_datetime(response.headers.get("Date", ""))
+            seconds = (parsedate_to_datetime(text) - since).total_seconds()
+        except (ValueError, TypeError):
+            return None
+    return max(0.0, seconds) if isfinite(seconds) else None

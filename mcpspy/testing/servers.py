@@ -1,23 +1,27 @@
-"""All MCP servers of one test, the value of the fixture `mcpspy`: which are played, which recorded, and which captures are kept."""
+"""All MCP servers of one test, the value of the fixture `mcpspy`: which are played, which recorded, and which captures are kept.
+
+A new capture gets its name whole, and only if the test passed. A server that the code under test starts several times has a
+capture for each server run: `weather.mcpspy`, `weather.run2.mcpspy`, ….
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from shlex import quote
 from time import monotonic, sleep
 from typing import Any, Final, Literal
 
-from ..capture.store.folder import is_live
+from ..capture.store.folder import EXTENSION, is_live
 from ..errors import McpspyError, ReplayError
 from ..replay.mock.miss import Miss
 from ..transcript.model import Exchange, Transcript
-from . import requests
-from .backends import Backend, MockOptions, PlayedCapture, RecordedServer, recording_failure, spelled_server
-from .paths import capture_path, keep, server_runs, shown_path, written_captures
-from .process import ListeningProcess
+from . import backends
+from .backends import Backend, ListeningProcess, MockOptions, PlayedCapture, RecordedServer, recording_failure, spelled_server
 
 RECORDED_ENDS_S: Final = 5.0
 """Time for which a recorded server may run on after its test, which should have disconnected; its last messages are recorded too."""
@@ -39,6 +43,12 @@ CHOICES: Final = {
 
 RealServer = Sequence[str] | str
 """A real server: a command, or a URL."""
+
+FOLDER = "captures"
+"""The folder beside the test's file."""
+
+_MAX_BYTES = 100
+"""Limit of a name that is made from a test's: some file systems take 143, and a digest, a number and the extension follow."""
 
 
 def is_ci(environment: Mapping[str, str]) -> bool:
@@ -95,8 +105,8 @@ class ServersUnderTest:
         path = capture_path(name, test_file=self._test_file, test=self._test, number=self._unnamed)
         values = {"match": match or self._match, "reuse": reuse, "on_miss": on_miss, "transport": transport, "speed": speed}
         try:
-            options = _mock_options(shown_path(path), values) | {"ignore": ignore}
-            real = _real_server(shown_path(path), record)
+            options = _mock_options(_shown_path(path), values) | {"ignore": ignore}
+            real = _real_server(_shown_path(path), record)
             backend = self._backend(path, real, options)
         except McpspyError as error:
             raise error.with_traceback(None) from None  # its reader wrote the call, and nothing of what is below it
@@ -120,20 +130,20 @@ class ServersUnderTest:
     def sections(self) -> list[tuple[str, str]]:
         """Return titles and texts for the report of a failed test: what was never recorded, and the timeline of each server."""
         misses = self.new_misses()
-        timelines = [(f"mcpspy: {shown_path(server.path)}", _section(server)) for server in self._servers]
+        timelines = [(f"mcpspy: {_shown_path(server.path)}", _section(server)) for server in self._servers]
         return [("mcpspy: never recorded", misses), *timelines] if misses else timelines
 
     def _backend(self, path: Path, real: RealServer | None, options: MockOptions) -> PlayedCapture | RecordedServer:
         if real is not None and self._is_to_record(path):
-            return RecordedServer(real, shown_path(path), self._make_folder() / path.name)
-        return PlayedCapture(self._captures(path, real), shown_path(path), options, self._make_folder() / path.name)
+            return RecordedServer(real, _shown_path(path), self._make_folder() / path.name)
+        return PlayedCapture(self._captures(path, real), _shown_path(path), options, self._make_folder() / path.name)
 
     def _is_to_record(self, path: Path) -> bool:
         if self._record == "none" or (self._record == "once" and path.exists()):
             return False
         if any(server.path == path and server.is_recorded for server in self._servers):
             reason = "it is being recorded in this test already; give the second server a name of its own"
-            raise ReplayError(shown_path(path), reason)
+            raise ReplayError(_shown_path(path), reason)
         return True
 
     def _captures(self, path: Path, real: RealServer | None) -> list[Path]:
@@ -144,7 +154,7 @@ class ServersUnderTest:
             reason = "there is no such capture, and serve() is given nothing to record: add record=[COMMAND…] or record=URL"
         else:
             reason = f"there is no such capture, and {NO_RECORDING}: run this test where its server is, and commit the file"
-        raise ReplayError(shown_path(path), reason)
+        raise ReplayError(_shown_path(path), reason)
 
     def _miss_report(self, server: ServerUnderTest) -> str:
         if server.allows_misses or server.is_recorded:
@@ -161,13 +171,13 @@ class ServersUnderTest:
             how_to_record = f"To record it again: {command}"
         else:
             how_to_record = "To record it again, give serve() a record=[COMMAND…] or record=URL."
-        return miss_report(shown_path(server.path), misses[seen:], len(requests.calls(transcript)), how_to_record)
+        return miss_report(_shown_path(server.path), misses[seen:], len(backends.calls(transcript)), how_to_record)
 
     def _keep(self, server: ServerUnderTest) -> str:
         """Keep the server's captures if it was recorded and the test passed. Return why that failed; empty if it did not."""
         if not server.is_recorded or not self.is_well:
             return ""
-        name, real = shown_path(server.path), spelled_server(server.real)
+        name, real = _shown_path(server.path), spelled_server(server.real)
         captures = written_captures(server.backend.capture)
         if any(is_live(str(capture)) for capture in captures):
             return f"{name}: {real} still runs, {RECORDED_ENDS_S:g} s after the test, and is not kept: disconnect in the test"
@@ -216,9 +226,9 @@ def _section(server: ServerUnderTest) -> str:
         return "nobody connected to it"
     from .messages import timeline_text
 
-    not_kept = f"This is not kept in {shown_path(server.path)}: the test failed.\n" if server.is_recorded else ""
+    not_kept = f"This is not kept in {_shown_path(server.path)}: the test failed.\n" if server.is_recorded else ""
     live = any(is_live(str(capture)) for capture in captures)
-    timeline = timeline_text(requests.read_transcript(captures), live=live)
+    timeline = timeline_text(backends.read_transcript(captures), live=live)
     return f"{timeline}\n\n{not_kept}mcpspy show {' '.join(map(str, captures))}"
 
 
@@ -243,7 +253,7 @@ class ServerUnderTest:
         self._process: ListeningProcess | None = None
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {'recorded to' if self.is_recorded else 'played from'} {shown_path(self.path)}>"
+        return f"<{type(self).__name__} {'recorded to' if self.is_recorded else 'played from'} {_shown_path(self.path)}>"
 
     # How to reach it
 
@@ -296,12 +306,12 @@ class ServerUnderTest:
     @property
     def calls(self) -> list[Exchange]:
         """All requests so far, `initialize` included: the exchanges of `transcript()` that the client began."""
-        return requests.calls(self.transcript())
+        return backends.calls(self.transcript())
 
     @property
     def tool_calls(self) -> list[tuple[str, dict[str, Any]]]:
         """The tools that were called so far, in order: the name of each and its arguments."""
-        return requests.tool_calls(self.transcript())
+        return backends.tool_calls(self.transcript())
 
     @property
     def misses(self) -> list[str]:
@@ -314,7 +324,7 @@ class ServerUnderTest:
 
     def transcript(self) -> Transcript:
         """Return all that was said so far; of a server that was started several times, in all its runs."""
-        return requests.read_transcript(written_captures(self.backend.capture))
+        return backends.read_transcript(written_captures(self.backend.capture))
 
     def assert_all_played(self) -> None:
         """Assert that every recorded request was made, but for those that clients make by themselves (`initialize`, `ping`)."""
@@ -323,9 +333,77 @@ class ServerUnderTest:
         if unplayed:
             from .messages import unplayed_report  # and with it the views, which a test that passes can do without
 
-            raise AssertionError(unplayed_report(shown_path(self.path), unplayed))
+            raise AssertionError(unplayed_report(_shown_path(self.path), unplayed))
 
     def close(self) -> None:
         """End the process that `url` started."""
         if self._process is not None:
             self._process.close()
+
+
+def capture_path(name: str | os.PathLike[str] | None, *, test_file: Path, test: str, number: int) -> Path:
+    """Return the path of the capture that a test calls `name`; without a name, of its `number`-th capture without one.
+
+    Names are those of files in `captures/` beside the test; absolute paths stay. `test` is pytest's node id.
+    """
+    folder = test_file.parent / FOLDER
+    if name is None:
+        stem = _file_part(test.partition("::")[2]) + (f"+{number}" if number > 1 else "")
+        return folder / test_file.stem / f"{stem}{EXTENSION}"
+    path = folder / name
+    return path if path.suffix == EXTENSION or path.is_file() else path.with_name(path.name + EXTENSION)
+
+
+def server_runs(path: Path) -> list[Path]:
+    """List the captures that exist of a server: of its first run, and of those after it."""
+    paths = []
+    number = 1
+    while (run := _run_path(path, number)).exists():
+        paths.append(run)
+        number += 1
+    return paths
+
+
+def written_captures(capture: Path) -> list[Path]:
+    """List the captures of all taps and mocks that were given the file `capture`, in order: `x.mcpspy`, `x-2.mcpspy`, …."""
+    paths = capture.parent.glob(f"*{EXTENSION}")
+    return sorted(paths, key=lambda path: (len(path.name), path.name))
+
+
+def keep(recorded: Sequence[Path], path: Path) -> None:
+    """Copy recorded captures to `path` and the names that follow from it, each with one rename; remove earlier ones there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for number, capture in enumerate(recorded, 1):
+        _copy(capture, _run_path(path, number))
+    for stale in server_runs(path)[len(recorded) :]:
+        stale.unlink()
+
+
+def _shown_path(path: Path) -> str:
+    """Spell a path as a person who works in this folder would."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _run_path(path: Path, number: int) -> Path:
+    return path if number == 1 else path.with_name(f"{path.stem}.run{number}{path.suffix}")
+
+
+def _copy(recorded: Path, path: Path) -> None:
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        shutil.copyfile(recorded, beside)  # as private as other files of the project: it is meant to be committed
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _file_part(name: str) -> str:
+    """Make a test's name a part of a file's name; where more than brackets and colons had to change, a digest keeps it unique."""
+    function, _, parameters = name.partition("[")
+    plain = function.replace("::", ".") + (f"-{parameters.removesuffix(']')}" if parameters else "")
+    safe = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in plain).strip(".-")
+    safe = safe.encode()[:_MAX_BYTES].decode(errors="ignore")
+    return safe if safe == plain else f"{safe}-{sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"

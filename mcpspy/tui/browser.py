@@ -18,7 +18,7 @@ from .drawing import Letters
 from .keys import ACTIONS, bindings, help_lines
 from .line_list import LineList
 from .panes import DetailList, RecordingLines, TabBar
-from .shown_rows import slowest
+from .row_lines import slowest
 from .tabs import TABS
 
 if TYPE_CHECKING:

@@ -22,14 +22,13 @@ from .keys import footer
 from .line_list import LineList
 from .panes import Bar, DetailPane, Divider, RecordingLines, RowList
 from .prompt import PromptLine
-from .row_lines import RowLines, is_pending
-from .shown_rows import ShownRows
-from .taken_terminal import taking_over
+from .row_lines import RowLines, ShownRows, is_pending
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from rich.console import RenderableType
+    from textual.driver import Driver
     from textual.screen import Screen
 
     from .source import Desk, RowSource
@@ -46,6 +45,9 @@ TIMER_TICKS: Final = 4
 
 CHECKED_ROWS: Final = 2_000
 """So many rows are searched for findings without being asked, when nothing comes any more."""
+
+CLEARS: Final = "\x1b[?1049h"
+"""The first that the driver writes: it gives the program the whole screen, and clears it."""
 
 
 class CaptureScreen(App[None]):
@@ -107,7 +109,7 @@ class CaptureScreen(App[None]):
 
     def take_over(self, hand_over: Callable[[], bool], guard: int | None) -> None:
         """Begin on a terminal that `hand_over` gives up; it returns whether a first frame is there. End when `guard` can be read."""
-        self.driver_class = taking_over(self.driver_class, hand_over)
+        self.driver_class = _taking_over(self.driver_class, hand_over)
         self._guard = guard
 
     # --- The screen ---
@@ -326,3 +328,22 @@ class CaptureScreen(App[None]):
     def on_unmount(self) -> None:
         """Close the captures."""
         self.source.close()
+
+
+def _taking_over(driver_class: type[Driver], hand_over: Callable[[], bool]) -> type[Driver]:
+    """Return a driver that first calls `hand_over`, and does not clear the screen if that returns True."""
+
+    class TakenTerminal(driver_class):  # type: ignore[valid-type, misc]  # Textual's class differs by system
+        _keeps = False
+
+        def start_application_mode(self) -> None:
+            self._keeps = hand_over()
+            super().start_application_mode()
+
+        def write(self, data: str) -> None:
+            if self._keeps and data == CLEARS:
+                self._keeps = False
+            else:
+                super().write(data)
+
+    return TakenTerminal

@@ -14,11 +14,10 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
 from ..views.text.line import Line
-from .drawing import Letters
+from .drawing import EmptyLines, Letters
 from .line_list import MOVING, LineList
-from .list_lines import EmptyLines
 from .panes import Bar, TextList
-from .taken_lines import TakenLines
+from .tabs import TakenLines
 
 
 class ReadingList(TextList):

@@ -13,12 +13,10 @@ from rich.color import ColorSystem
 from rich.segment import Segment
 
 from ..views.text.line import Line
-from .drawing import Letters, segments_of
+from .drawing import EmptyLines, Letters, LineModel, ListWindow, segments_of
 from .headlines import HORIZONTAL, VERTICAL, first_cursor, row_line, shares, summary_line, tab_line, title_line
 from .keys import footer
-from .list_lines import EmptyLines, LineModel, ListWindow
-from .row_lines import RowLines
-from .shown_rows import ShownRows
+from .row_lines import RowLines, ShownRows
 from .tabs import TABS
 
 if TYPE_CHECKING:

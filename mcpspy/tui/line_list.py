@@ -19,8 +19,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ..views.text.line import Line
-from .drawing import Letters, segments_of
-from .list_lines import EmptyLines, LineModel, ListWindow
+from .drawing import EmptyLines, Letters, LineModel, ListWindow, segments_of
 
 WHEEL_LINES: Final = 3
 

@@ -13,15 +13,13 @@ from textual.widget import Widget
 
 from ..transcript.model import Row, Transcript
 from ..views.text.line import Line
-from .drawing import Letters
+from .drawing import EmptyLines, Letters
 from .headlines import HORIZONTAL, VERTICAL, row_line, tab_line
 from .json_tree import JsonTree
 from .line_list import LineList, strip_of
-from .list_lines import EmptyLines
 from .row_lines import RowLines
 from .source import ListedRecording
-from .tabs import TABS
-from .taken_lines import TakenLines
+from .tabs import TABS, TakenLines
 
 
 class Bar(Widget):

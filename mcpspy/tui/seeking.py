@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..transcript.model import Exchange, Numbered, Row, Transcript
-from .shown_rows import ShownRows
+from .row_lines import ShownRows
 
 if TYPE_CHECKING:
     from ..transcript.filter.grammar import Filter
-
 
 MAX_LOOKED_AT: Final = 20_000
 """So many rows before a call are looked at for one like it."""

@@ -1,15 +1,16 @@
-"""One row in detail: the tabs, and the lines of each."""
+"""One row in detail: the tabs, and the lines of each, which are taken from a view when somebody scrolls to them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 from ..records import CLIENT
 from ..transcript.message import Kind, Message
 from ..transcript.model import CaptureInfo, Exchange, Log, Numbered, Row, Transcript, UnpairedMessage
 from ..views.text.escape import decoded, one_line, safe_text
-from ..views.text.line import Line, fitted
+from ..views.text.line import Line, fitted, plain
 from ..views.text.units import duration, microseconds, size
 from ..views.timeline.exchange import carrying_transactions, first_message, messages_of, raw_lines, row_lines
 from ..views.timeline.findings import finding_lines, row_finding_lines
@@ -17,10 +18,11 @@ from ..views.timeline.logs import meanwhile
 from ..views.timeline.phrases import event_phrase
 from ..views.timeline.transaction import fact_lines
 from .json_tree import JsonTree
-from .taken_lines import TakenLines
 
 RAW_BYTES: Final = 1 << 14
 """Raw bytes are made into lines in pieces of so many."""
+
+FIRST_LINES: Final = 500
 
 
 class Tab(NamedTuple):
@@ -168,3 +170,41 @@ TABS: Final = (
 def raw_text(message: Message) -> str:
     """Return a message as text, for the clipboard."""
     return decoded(message.raw).rstrip("\n")
+
+
+class TakenLines:
+    """Lines of which some are taken; `grow` takes more when the last are looked at."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self._rest = iter(lines)
+        self._lines = list(islice(self._rest, FIRST_LINES))
+        self.hits: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def grow(self, at: int) -> bool:
+        """Take more lines if `at` is among the last ones. Returns whether there were any."""
+        before = len(self._lines)
+        if at + FIRST_LINES // 2 >= before:
+            self._lines += islice(self._rest, FIRST_LINES)
+        return len(self._lines) > before
+
+    def line(self, at: int, width: int) -> Line:
+        """Return a line."""
+        return self._lines[at]
+
+    def mark(self, at: int) -> str:
+        """Mark what was found."""
+        return "●" if at in self.hits else ""
+
+    def search(self, text: str) -> int:
+        """Find the lines with a text, in upper or lower case. Returns their number."""
+        self._lines += self._rest
+        wanted = safe_text(text).lower()
+        self.hits = [at for at, line in enumerate(self._lines) if wanted and wanted in plain(line).lower()]
+        return len(self.hits)
+
+    def reveal(self, hit: int) -> int:
+        """Return the position of a hit."""
+        return self.hits[hit]

@@ -61,9 +61,7 @@ _CALLS = (
 _FAILURES = len(_CALLS) - 1
 
 _CLIENTS = (Column("client"), Column("calls"), Column("failed"), Column("p50"), Column("p99", 1), Column("max"))
-
 _NOTIFICATIONS = (Column("notification"), Column("from", words=True), Column("n"), Column("size"))
-
 _CONTEXT = (
     Column("tool"), Column("definition"), Column("tokens"), Column("calls"), Column("results"), Column("result tokens", 1)
 )  # fmt: skip

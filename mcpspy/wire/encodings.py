@@ -1,6 +1,7 @@
 """Compressed bodies, decoded: gzip and deflate, and where their libraries are installed br and zstd (RFC 9110, section 8.4.1).
 
-Decoding is bounded, for 64 KiB in any of these codings can stand for any size.
+Decoding is bounded, for 64 KiB in any of these codings can stand for any size. A stream is decoded piece by piece, so that
+events keep the times of their bytes; what cannot be decoded becomes a flaw there.
 """
 
 import zlib
@@ -22,7 +23,7 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 _ZLIB_HEAD_BYTES: Final = 2
 _DEFLATED: Final = 8
 
-Decode: TypeAlias = Callable[[bytes, int], bytes]
+_Decode: TypeAlias = Callable[[bytes, int], bytes]
 """Decodes a piece, to one byte more than the second argument at most. Raises: ValueError."""
 
 
@@ -79,14 +80,14 @@ def decode_body(data: bytes, encoding: bytes) -> bytes:
     return Decoding(encoding).feed(data)
 
 
-def _decoder(coding: bytes) -> Decode:
+def _decoder(coding: bytes) -> _Decode:
     make = DECODERS.get(coding)
     if make is None:
         raise ValueError(f"no decoder for the content coding {coding.decode('latin-1')}")
     return make()
 
 
-def _members(make: Callable[[], Any], error_type: type[Exception], begin: bytes = b"") -> Decode:
+def _members(make: Callable[[], Any], error_type: type[Exception], begin: bytes = b"") -> _Decode:
     """Decode members, one after the other, each of which begins with these bytes; other bytes after the end are left out."""
     member = make()
     is_over = False
@@ -110,15 +111,15 @@ def _members(make: Callable[[], Any], error_type: type[Exception], begin: bytes 
     return decode
 
 
-def _gzip() -> Decode:
+def _gzip() -> _Decode:
     """RFC 1952, section 2.2."""
     return _members(lambda: zlib.decompressobj(_GZIP), zlib.error, b"\x1f\x8b")
 
 
-def _deflate() -> Decode:
+def _deflate() -> _Decode:
     """Decode `deflate`, zlib's format by RFC 9110 and raw deflate by some servers: two bytes tell (RFC 1950, section 2.2)."""
     held = b""
-    inflate: Decode | None = None
+    inflate: _Decode | None = None
 
     def decode(data: bytes, room: int) -> bytes:
         nonlocal held, inflate
@@ -134,7 +135,7 @@ def _deflate() -> Decode:
     return decode
 
 
-def _brotli() -> Decode:
+def _brotli() -> _Decode:
     """RFC 7932."""
     try:
         import brotli  # type: ignore[import-untyped]  # it comes without types
@@ -157,7 +158,7 @@ def _brotli() -> Decode:
     return decode
 
 
-def _zstd() -> Decode:
+def _zstd() -> _Decode:
     """RFC 8878: frames, one after the other. By the standard library, or its backport for Python before 3.14."""
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]  # from Python 3.14 on
@@ -169,7 +170,7 @@ def _zstd() -> Decode:
     return _members(zstd.ZstdDecompressor, zstd.ZstdError, b"\x28\xb5\x2f\xfd")
 
 
-DECODERS: Final[dict[bytes, Callable[[], Decode]]] = {
+DECODERS: Final[dict[bytes, Callable[[], _Decode]]] = {
     b"gzip": _gzip,
     b"x-gzip": _gzip,
     b"deflate": _deflate,
@@ -177,3 +178,54 @@ DECODERS: Final[dict[bytes, Callable[[], Decode]]] = {
     b"zstd": _zstd,
 }
 """For each coding, what makes a decoder of one stream. Raises: MissingDecoderError."""
+
+
+class Decompressor:
+    """A decoder of one body, given its Content-Encoding, from pieces cut anywhere.
+
+    `feed` and `close` return bytes; joined, they are what `encodings.decoded` would return. After a piece that cannot be decoded
+    nothing more comes, and `flaw` says why, as a sentence.
+    """
+
+    __slots__ = ("_decode", "_encoding", "_held", "_room", "flaw")
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding.strip().lower()
+        self._held: list[bytes] = []
+        self._room = MAX_DECODED_BYTES
+        self.flaw = ""
+        self._decode: _Decode | None = None
+        make = DECODERS.get(self._encoding.encode("utf-8", "replace"))
+        if make is not None:
+            try:
+                self._decode = make()
+            except MissingDecoderError as error:
+                self._fail(f"compressed with {error.coding}, which cannot be read here")
+
+    def feed(self, data: bytes) -> bytes:
+        """Return the bytes that this piece adds."""
+        if self.flaw or not data:
+            return b""
+        if self._decode is None:  # several codings, or one that nobody knows
+            self._held.append(data)
+            return b""
+        try:
+            piece = self._decode(data, self._room)
+        except ValueError as error:
+            return self._fail(f"the stream is not {self._encoding}: {error}")
+        self._room -= len(piece)
+        return piece if self._room >= 0 else self._fail(f"decodes to more than {MAX_DECODED_BYTES >> 20} MiB")
+
+    def close(self) -> bytes:
+        """Return the bytes that could not be decoded before the end."""
+        data, self._held = b"".join(self._held), []
+        if not data or self.flaw:
+            return b""
+        try:
+            return decode_body(data, self._encoding.encode("utf-8", "replace"))
+        except ValueError as error:
+            return self._fail(str(error))
+
+    def _fail(self, why: str) -> bytes:
+        self.flaw = why
+        return b""

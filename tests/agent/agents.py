@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from mcpspy.agent.fence import Fence
+from mcpspy.agent.answers import Fence
 from mcpspy.agent.server import AgentServer
 from mcpspy.capture.store.folder import EXTENSION
 from mcpspy.cli.web.agent_captures import StoredCaptures

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.agent.fence import NOTICE, Fence
+from mcpspy.agent.answers import NOTICE, Fence
 from mcpspy.cli.web.agent_captures import LEARNED_BYTES
 from mcpspy.views.text.escape import model_text
 from tests.agent.agents import WORD, Agent, Told, play

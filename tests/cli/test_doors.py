@@ -10,7 +10,7 @@ from zlib import crc32
 import click
 import pytest
 
-from mcpspy.agent.fence import Fence
+from mcpspy.agent.answers import Fence
 from mcpspy.agent.tools import report
 from mcpspy.capture.file.format import record_line
 from mcpspy.cli.check import command as check

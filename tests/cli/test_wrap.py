@@ -319,7 +319,7 @@ def test_several_that_wrap_at_once_wrap_everything_once(home: Path) -> None:
 
 
 def test_a_virtual_environment_without_a_script_is_started_by_its_python(tmp_path: Path) -> None:
-    script = "import sys; sys.executable = sys.argv[1]; from mcpspy.setup.program import program; print(program())"
+    script = "import sys; sys.executable = sys.argv[1]; from mcpspy.setup.service import program; print(program())"
     done = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path / "bin" / "python")],
         capture_output=True,

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from mcpspy import transcribe
 from mcpspy.imports.formats import recognized
 from mcpspy.imports.packets import PacketReader
-from mcpspy.imports.pcap import PacketImporter
+from mcpspy.imports.pcap import PacketImporter, TcpDirection
 from mcpspy.imports.source import Source
-from mcpspy.imports.tcp import TcpDirection
 from mcpspy.live.http.recorder import StreamRecorder
 from mcpspy.records import Close, Frame, Gap, Header, Note, Open, Partial, Record
 from tests.conftest import DebianProgram

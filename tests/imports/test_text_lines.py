@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.imports import text_lines
-from mcpspy.imports.text_lines import WholeLines
+from mcpspy.imports import source
+from mcpspy.imports.source import WholeLines
 
 
 @given(st.lists(st.binary(max_size=6).map(lambda data: data.replace(b"x", b"\n")), max_size=20))
@@ -19,7 +19,7 @@ def test_lines_cut_anywhere_are_the_same(chunks: list[bytes]) -> None:
 
 @pytest.mark.parametrize("step", [1, 4, 7])
 def test_a_line_that_is_too_long_is_empty_and_counted(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_lines, "MAX_LINE_BYTES", 10)
+    monkeypatch.setattr(source, "MAX_LINE_BYTES", 10)
     data = b"a\n" + b"b" * 11 + b"\nc\n" + b"d" * 30
     lines = WholeLines()
     found = [line for at in range(0, len(data), step) for line in lines.feed(data[at : at + step])] + lines.close()

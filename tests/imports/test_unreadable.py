@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.imports.unreadable import unreadable
+from mcpspy.imports.formats import unreadable
 from tests.cli.terminal import run
 
 MESSAGE = '{"jsonrpc":"2.0","id":1,"method":"ping"}'

@@ -7,7 +7,7 @@ import pytest
 from mcpspy.records import Header
 from mcpspy.sharing.finder import Prefilter
 from mcpspy.sharing.known import KnownValues
-from mcpspy.sharing.names import SecretNames
+from mcpspy.sharing.patterns import SecretNames
 from tests.sharing.hiding import marked, pseudonym, shared
 from tests.sharing.test_share import frames, header, message, stdio
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcpspy.replay.compare.ignore import Ignore
 from mcpspy.sharing.finder import MIN_REMEMBERED_BYTES, FinderOptions, SecretFinder
 from mcpspy.sharing.known import KnownValues
-from mcpspy.sharing.names import SecretNames
+from mcpspy.sharing.patterns import SecretNames
 from mcpspy.sharing.user_paths import UserPaths
 from mcpspy.wire.edits import apply_edits
 from tests.sharing.hiding import finder, held, marked, pseudonym

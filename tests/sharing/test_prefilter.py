@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mcpspy.sharing.finder import FinderOptions, Prefilter, SecretFinder
 from mcpspy.sharing.known import KnownValues
-from mcpspy.sharing.names import SecretNames
+from mcpspy.sharing.patterns import SecretNames
 from mcpspy.sharing.verify import random_spans
 from tests.sharing.hiding import finder, pseudonym
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mcpspy.capture.file.reader import Reader
 from mcpspy.records import CLIENT, SERVER, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record
-from mcpspy.sharing import reassembly as whole
+from mcpspy.sharing import deltas as whole
 from tests.capture.strategies import HEADERS, RECORDS
 from tests.conftest import ROOT
 from tests.sharing.hiding import held, lines, marked, pseudonym, shared

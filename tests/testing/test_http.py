@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.errors import ReplayError
-from mcpspy.testing.process import LISTEN, ListeningProcess
+from mcpspy.testing.backends import LISTEN, ListeningProcess
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S, eventually
 from tests.tiers import current_tier

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcpspy.testing.paths import capture_path, keep, server_runs, written_captures
+from mcpspy.testing.servers import capture_path, keep, server_runs, written_captures
 
 TEST_FILE = Path("/project/tests/test_weather.py")
 CAPTURES = "/project/tests/captures"

@@ -5,8 +5,7 @@ from textual import events
 
 from mcpspy.tui.drawing import all_letters, ascii_letters
 from mcpspy.tui.line_list import strip_of
-from mcpspy.tui.row_lines import RowLines
-from mcpspy.tui.shown_rows import ShownRows
+from mcpspy.tui.row_lines import RowLines, ShownRows
 from mcpspy.tui.tabs import TABS
 from tests.tiers import Tier
 from tests.transcript.dialogue import Dialogue, result

@@ -10,9 +10,8 @@ from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.wire import decompression as unpacking
-from mcpspy.wire.decompression import Decompressor
-from mcpspy.wire.encodings import MAX_DECODED_BYTES
+from mcpspy.wire import encodings as unpacking
+from mcpspy.wire.encodings import MAX_DECODED_BYTES, Decompressor
 
 
 def raw_deflate(data: bytes) -> bytes:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.wire.http_fields import fields, values, with_field, with_mapped_values, with_value, without_field
+from mcpspy.wire.http_head import fields, values, with_field, with_mapped_values, with_value, without_field
 
 HEAD = b"GET / HTTP/1.1\r\nhost:\t a:1 \r\nX-Host: host: b\r\nOrigin:http://a:1\r\nVary: x\r\nvary:\r\n\r\n"
 

@@ -23,7 +23,6 @@ from ...capture.store.folder import is_live
 NAME: Final = "known.json"
 
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
-
 _ROOMS: Final = (
     "", "capture/file", "columns", "transcript", "views/text", "views/timeline", "wire",
 )  # fmt: skip

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ...columns.database import QueryResult
 
 GAP: Final = "  "
-
 MEASURED_ROWS: Final = 1_000
 """The widths of columns are those of so many rows; later ones may be wider."""
 
@@ -37,9 +36,7 @@ LEAST_CELLS: Final = 12
 """A column of texts is not made narrower than this to fit on a terminal."""
 
 LEAST_ROUNDED: Final = 0.1
-
 _NUMBERS: Final = ("INT", "DOUBLE", "FLOAT", "DECIMAL")
-
 _TIMES: Final = ("TIME", "DATE")
 
 

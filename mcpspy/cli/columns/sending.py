@@ -21,15 +21,13 @@ from ..screen import say
 from ..transcripts import CaptureSelection, transcript_of
 
 if TYPE_CHECKING:
-    from ...telemetry.answers import CollectorAnswer
     from ...telemetry.durations import DurationSums
-    from ...telemetry.sending import Collector
+    from ...telemetry.sending import Collector, CollectorAnswer
     from ...telemetry.span import TelemetrySpan
     from ...transcript.model import Transcript
     from .masks import ShareMask
 
 BATCH_SPANS: Final = 512
-
 BATCH_LETTERS: Final = 2_000_000
 """A batch ends after so many letters of attributes: collectors refuse requests that are too large."""
 
@@ -137,7 +135,7 @@ class SpanSender:
 
     def _send_durations(self, transcript: Transcript, durations: DurationSums, mask: ShareMask, rejected: _Rejected) -> None:
         """Count the sessions that are over, and send the sums if the collector does not have them. Raises: CollectorError."""
-        from ...telemetry.sessions import session_times
+        from ...telemetry.operations import session_times
         from ...telemetry.span import masked_attributes
 
         times = session_times(transcript, as_server=self._as_server)

@@ -8,7 +8,7 @@ from ...intercept.decisions import call_record
 from ...live.http.intercepting import give_back, held_by, pairs_of, take_over
 from ...live.http.own_post import OwnPost, head_for
 from ...transcript.message import TO_MCPSPY
-from ...wire.http_fields import first_value
+from ...wire.http_head import first_value
 from ...wire.jsonrpc import cut
 from ..call.injected import CallRefusedError
 

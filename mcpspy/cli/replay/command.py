@@ -65,7 +65,6 @@ MAX_RUNS = 200
 """The default number of servers that --until starts: to find 10 of 60 requests takes about 80."""
 
 SUFFIX = "-replay"
-
 NS = 1_000_000_000
 
 

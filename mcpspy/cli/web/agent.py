@@ -61,7 +61,7 @@ def command(*, what: tuple[str, ...], listen: str | None, allow_call: bool) -> i
         if (error.name or "").partition(".")[0] not in SDK:
             raise
         raise MissingExtraError("mcpspy mcp", PACKAGES) from error
-    from ...agent.fence import Fence
+    from ...agent.answers import Fence
 
     gc.freeze()
     gc.enable()

@@ -42,9 +42,7 @@ LEARNED_BYTES: Final = 2_000_000
 """Captures up to this size are searched whole for secrets: a value that is secret in one place is then masked in all."""
 
 MAX_RECORDINGS: Final = 100
-
 KEPT_TRANSCRIPTS: Final = 4
-
 NEWER_S: Final = 1.0
 """Time between two looks for captures that are new, while one is waited for."""
 
@@ -52,7 +50,6 @@ HARMLESS: Final = ("none", "reads")
 """Effects of requests that change nothing."""
 
 WIDTH: Final = "160"
-
 MAX_NAME_LETTERS: Final = 100
 
 

@@ -32,8 +32,7 @@ from ...setup.plan import (
     takes_own,
 )
 from ...setup.ports import ReservedPorts, is_free, read_reserved_ports
-from ...setup.program import ensure_starts, is_in_cache, program
-from ...setup.service import SOCKET
+from ...setup.service import SOCKET, ensure_starts, is_in_cache, program
 from ...views.text.escape import safe_text, without_logins
 from ...views.text.units import size
 from ..screen import Screen, say

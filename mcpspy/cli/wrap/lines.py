@@ -35,9 +35,7 @@ from ..transcripts import transcript_of_file
 from .serving import served_ports
 
 SHOWN_ERRORS = 5
-
 SEARCHED_CAPTURES = 10
-
 WHOLE_BYTES = 1 << 18
 """A capture up to this size is read whole, for its findings: all ten together take half a second at most."""
 

@@ -13,7 +13,6 @@ from ...setup.commit import setup_lock
 from ...setup.entry import EntryState
 from ...setup.plan import Aim, ConfigChange, ConfiguredServer, WrapSettings
 from ...setup.ports import ReservedPorts, read_reserved_ports
-from ...setup.program import program
 from ...setup.service import (
     SOCKET,
     UnitOwner,
@@ -21,6 +20,7 @@ from ...setup.service import (
     active_state,
     ensure_ours,
     has_same_home,
+    program,
     read_service,
     remove,
     service_folder,

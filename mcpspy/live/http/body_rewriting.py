@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 from ...records import Frame, Open, Record
 from ...wire.http_body import Body, BodyEnd
-from ...wire.http_fields import with_value, without_field
-from ...wire.http_head import ResponseHead
+from ...wire.http_head import ResponseHead, with_value, without_field
 from ...wire.sse import BOM, SseEvents, parse, with_data
 from .rewriting import Rewriting
 

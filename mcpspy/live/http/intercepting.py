@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...records import CLIENT, MCPSPY, SERVER, Frame, Note, Open
 from ...transcript.http.head import decoded_value
 from ...wire.http_body import Body, BodyEnd
-from ...wire.http_fields import first_value
-from ...wire.http_head import RequestHead
+from ...wire.http_head import RequestHead, first_value
 from ...wire.sse import parse
 from ..upstream.headers import MARK, MirroredArguments, with_mirrored
 from ..waiting_messages import MAX_MESSAGE_BYTES, Delayed, WaitingMessages

@@ -13,9 +13,8 @@ from ...wire.body import body_framing
 from ...wire.encodings import decode_body
 from ...wire.http import HttpMessages
 from ...wire.http_body import Body, BodyEnd, IncompleteMessage
-from ...wire.http_fields import fields as all_fields
-from ...wire.http_fields import with_value, without_field
-from ...wire.http_head import ResponseHead
+from ...wire.http_head import ResponseHead, with_value, without_field
+from ...wire.http_head import fields as all_fields
 from ...wire.sse import SseEvents, parse
 from ..waiting_messages import MAX_MESSAGE_BYTES
 from .channel import Channel, ends_too

@@ -12,7 +12,7 @@ from urllib.parse import urljoin, urlsplit
 
 from ...records import Close, Frame, Open
 from ...wire.encodings import decode_body
-from ...wire.http_fields import first_value, with_value, without_field
+from ...wire.http_head import first_value, with_value, without_field
 
 if TYPE_CHECKING:
     from collections.abc import Callable

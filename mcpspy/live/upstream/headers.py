@@ -16,8 +16,8 @@ from ...transcript.http.head import decoded_value
 from ...transcript.mcp.fields import notification_facts, request_facts
 from ...transcript.mcp.methods import CANCELLED, INITIALIZE, NAMED_IN_HEADERS
 from ...transcript.mcp.revisions import Era, era
-from ...wire.http_fields import fields as fields_of
-from ...wire.http_fields import first_value, with_value, without_field
+from ...wire.http_head import fields as fields_of
+from ...wire.http_head import first_value, with_value, without_field
 from ...wire.json_spans import members
 from ...wire.jsonrpc import cut, parse
 

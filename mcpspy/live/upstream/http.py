@@ -19,8 +19,7 @@ from ...wire.body import body_framing
 from ...wire.encodings import decode_body
 from ...wire.http import HttpMessages
 from ...wire.http_body import Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
-from ...wire.http_fields import with_value
-from ...wire.http_head import ResponseHead
+from ...wire.http_head import ResponseHead, with_value
 from ...wire.sse import SseEvent, parse
 from ..http.listener import after_origin, origin
 from ..http.opaque import OpaqueStreams

@@ -28,11 +28,8 @@ OPENING_MESSAGES = 8
 """So many messages of a client are its opening."""
 
 _NOT_FOUND = 404
-
 _LIST_CHANGED = "/list_changed"
-
 _UNSEEN = "not seen"
-
 _USES = {"tools": "tools/call", "prompts": "prompts/get", "resources": "resources/read"}
 """The methods that use what is in a list."""
 
@@ -40,9 +37,7 @@ _PROMPT_NS = 100_000_000
 """A call so soon after a change may have been on its way already."""
 
 _REASON_LETTERS = 60
-
 _is_timeout = re.compile(r"\btime[sd]?[ -]?out|-32001|\bdeadline", re.IGNORECASE).search
-
 _is_user = re.compile(r"\busers?\b", re.IGNORECASE).search
 
 

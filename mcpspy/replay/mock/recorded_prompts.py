@@ -18,7 +18,7 @@ from ...transcript.llm.apis import api_of
 from ...transcript.llm.model_call import METHODS, ModelCall
 from ...transcript.message import Kind, Message
 from ...transcript.model import CaptureInfo, Exchange, Transcript
-from ...wire.decompression import Decompressor
+from ...wire.encodings import Decompressor
 from ...wire.sse import SseEvents
 from ..json_values import UnrepresentableValue, read
 from .http.answer import Fields, playable_fields

@@ -8,8 +8,7 @@ from typing import Final
 import msgspec
 
 from ...records import Frame
-from ...wire.decompression import Decompressor
-from ...wire.encodings import MissingDecoderError, decode_body
+from ...wire.encodings import Decompressor, MissingDecoderError, decode_body
 from ...wire.sse import SseEvent, SseEvents, parse
 from ..http.head import EVENT_STREAM, Head
 from ..outcome import HTTP_ERRORS

@@ -50,7 +50,6 @@ MIN_UNIQUE: Final = 6
 """Values of so many letters are restored wherever they occur; shorter ones only where they were correlated."""
 
 _words = lazy_pattern(rb"[0-9A-Za-z]+")
-
 _after_escapes = lazy_pattern(rb"(?<=\\)(?:u[0-9A-Fa-f]{4}|[a-z])([0-9A-Za-z]+)")
 """The words of JSON, and those whose first letters belong to an escape."""
 
@@ -70,11 +69,8 @@ _WORD: Final = "[0-9A-Za-z_-]+"
 _split_words = lazy_pattern(rf"({_WORD})")
 
 _is_word = lazy_pattern(_WORD)
-
 _has_digit = lazy_pattern("[0-9]")
-
 _has_letter = lazy_pattern(r"[^\W\d_]")
-
 _value = lazy_pattern("[=~](.*)", re.DOTALL)
 
 
