@@ -9,9 +9,8 @@ from pathlib import Path
 from ..errors import BaselineError
 from ..lazy_pattern import lazy_pattern
 from ..setup.files import write_through
+from ..transcript.definitions import Baseline, Offer, document, read_document
 from ..transcript.model import Transcript
-from ..transcript.offers.baseline import Baseline, document, read_document
-from ..transcript.offers.definitions import Offer
 from ..views.text.escape import json_text
 
 MAX_BYTES = 1 << 26

@@ -12,6 +12,7 @@ from ..capture.store.address import STDIN
 from ..errors import CaptureError
 from ..records import Header
 from ..transcript.absent_facts import imported_facts
+from ..transcript.definitions import Baseline, offers
 from ..transcript.filter.grammar import Filter
 from ..transcript.filter.result import findings_about
 from ..transcript.findings.registry import rule_named, selected_rules
@@ -19,8 +20,6 @@ from ..transcript.findings.rule import Finding, Rule, Severity, Unchecked, count
 from ..transcript.findings.run import all_findings, findings, unrecorded
 from ..transcript.findings.trust import NOT_ACCEPTED, NOT_COMPARED
 from ..transcript.model import Numbered, Transcript
-from ..transcript.offers.baseline import Baseline
-from ..transcript.offers.definitions import offers
 from ..views.check.model import CheckResult
 from ..views.check.text import check_lines, next_lines
 from ..views.text.units import counted

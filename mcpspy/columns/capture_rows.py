@@ -8,11 +8,10 @@ from shlex import join
 from typing import Any
 
 from ..records import CLIENT
+from ..transcript.definitions import Definition, DefinitionKind, canonical, offers, value_of
 from ..transcript.mcp.codes import CLIENT_INFO, SERVER_INFO
 from ..transcript.message import RESULT
 from ..transcript.model import CaptureInfo, Exchange, ModelCall, Transcript
-from ..transcript.offers.baseline import canonical, value_of
-from ..transcript.offers.definitions import Definition, DefinitionKind, offers
 from ..transcript.stats.context import definition_text
 from ..transcript.stats.tokens import estimated_tokens
 from ..wire.json_spans import Slice, members, string

@@ -156,7 +156,7 @@ def client_has_ended(parent: int) -> bool:
     On Windows, which does not show it, this is found out in the background from the first call on, and an alarm reports it.
     """
     if sys.platform == "win32":
-        from .windows_client import client_has_ended as has_ended
+        from .windows_processes import client_has_ended as has_ended
 
         return has_ended()
     return os.getppid() != parent

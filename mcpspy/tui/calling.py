@@ -13,10 +13,10 @@ from ..control.client import EXTENSION, Controller
 from ..records import CLIENT
 from ..replay.client.outgoing import CALL, Effect, Effects, pseudonym
 from ..replay.compare.difference import path_of
+from ..transcript.definitions import DefinitionKind, offers
 from ..transcript.filter.filter import filter_rows
 from ..transcript.findings.json_schema import Validators
 from ..transcript.model import CaptureInfo, Exchange, Numbered, Transcript
-from ..transcript.offers.definitions import DefinitionKind, offers
 from ..views.text.escape import one_line, safe_text, without_logins
 from ..views.text.line import Line, fitted
 from ..views.text.pretty import pretty

@@ -11,17 +11,18 @@ from typing import NamedTuple
 from ..transcript.llm.agent_runs import AgentRun
 from ..transcript.llm.usage import LegNumbers, ModelNumbers, ToolNumbers, leg_numbers
 from ..transcript.model import Numbered, Outcome, Row, Transcript
-from ..transcript.stats.http import HttpNumbers
 from ..transcript.stats.statistics import (
     WELL,
     CallNumbers,
     ClientNumbers,
+    HttpNumbers,
     Latency,
     NotificationNumbers,
     ServerNumbers,
+    Totals,
     numbers,
+    totals,
 )
-from ..transcript.stats.totals import Totals, totals
 from .text.cells import cells, cut, padded, padded_left, wrapped
 from .text.escape import one_line
 from .text.line import Line, Piece, fitted

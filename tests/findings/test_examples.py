@@ -9,6 +9,7 @@ import pytest
 
 from mcpspy.capture.file.reader import Reader, read
 from mcpspy.cli.credential_search import CredentialSearch
+from mcpspy.transcript.definitions import Baseline, offers
 from mcpspy.transcript.findings.credentials import CREDENTIAL_SHOWN
 from mcpspy.transcript.findings.facts import capture_facts
 from mcpspy.transcript.findings.finders import (
@@ -30,8 +31,6 @@ from mcpspy.transcript.findings.rule import Family, Finding, Rule
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.findings.trust import NOT_ACCEPTED, OFFER_REDEFINED, SHARED_TOOL_NAME, TOOL_REDEFINED
 from mcpspy.transcript.model import Transcript
-from mcpspy.transcript.offers.baseline import Baseline
-from mcpspy.transcript.offers.definitions import offers
 from mcpspy.transcript.transcribe import transcribe
 from tests.conftest import ROOT
 from tests.findings.make import FOLDER, PARTS, captures, files

@@ -4,7 +4,7 @@ import pytest
 
 from mcpspy.records import Header, Open, Record
 from mcpspy.transcript.findings.rule import Finding
-from mcpspy.transcript.stats.troubles import troubles
+from mcpspy.transcript.stats.outcomes import troubles
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.text.line import plain
 from mcpspy.views.timeline.timeline import timeline

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.transcript.findings.payloads.letters import escaped, loss, misreading
+from mcpspy.transcript.findings.payloads.misread import escaped, loss, misreading
 from tests.findings.test_near_misses import HANDSHAKE
 from tests.findings.test_silences import findings_of
 

@@ -9,7 +9,7 @@ import pytest
 
 from mcpspy.transcript.findings.json_schema import dangling_reference
 from mcpspy.transcript.findings.run import all_findings
-from mcpspy.transcript.stats.troubles import troubles
+from mcpspy.transcript.stats.outcomes import troubles
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.account import records
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpspy.platform.windows_client import ProcessRow, client_in, rows_of
+from mcpspy.platform.windows_processes import ProcessRow, client_in, rows_of
 
 LIST = """\
 0 0  System Idle Process\r

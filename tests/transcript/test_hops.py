@@ -11,8 +11,7 @@ from mcpspy.transcript.exchange import ForwardedCall
 from mcpspy.transcript.hops import hop_name
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.stats.outcomes import outcomes
-from mcpspy.transcript.stats.statistics import numbers
-from mcpspy.transcript.stats.totals import totals
+from mcpspy.transcript.stats.statistics import numbers, totals
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.json.rows import hops_object
 from mcpspy.views.sequence.layout import diagram

@@ -13,9 +13,9 @@ from ...records import CLIENT
 from ...replay.client.arguments import ArgumentError, arguments_of, call_message, like_of, parameter_words
 from ...replay.client.outgoing import Effect, Effects, live_message
 from ...replay.client.read_plan import UNKEPT
+from ...transcript.definitions import Definition, DefinitionKind, offers
 from ...transcript.findings.json_schema import Validators
 from ...transcript.model import CaptureInfo, Exchange, Numbered, Transcript
-from ...transcript.offers.definitions import Definition, DefinitionKind, offers
 from ...views.text.escape import one_line, safe_text
 from ..screen import say
 from ..transcripts import row_of, select_captures, transcript_of, transcript_of_file

@@ -25,7 +25,7 @@ from .options import MockOptions
 from .session import say
 
 if TYPE_CHECKING:
-    from ...live.mock.http.client_pass_through import ClientPassThroughs
+    from ...live.mock.http.clients import ClientPassThroughs
     from ...live.upstream.protocol import ServerListener, UpstreamClient
     from ...replay.mock.script import MissPolicy, Script
 
@@ -118,7 +118,7 @@ def stdio_handover(
 
 def http_pass_through(server: LiveServer, replies: RecordedReplies) -> ClientPassThroughs:
     """Connect the clients of a mock over HTTP to the server, each with a session of its own."""
-    from ...live.mock.http.client_pass_through import ClientPassThroughs
+    from ...live.mock.http.clients import ClientPassThroughs
 
     return ClientPassThroughs(
         lambda make_script: _forwarding(server, make_script, replies),

@@ -26,8 +26,7 @@ from .channel import Channel, ends_too
 from .context import TapContext
 from .dial import Dial
 from .host_check import Refusal, refusal_response
-from .opaque import OpaqueStreams
-from .recorder import StreamRecorder, half_closed, note
+from .recorder import OpaqueStreams, StreamRecorder, half_closed, note
 from .responses import ResponseRelay
 from .steady import relay_event
 from .taken_answer import TakenAnswer, note_taken

@@ -1,14 +1,15 @@
 """Records of one HTTP message, from its head and pieces of its body: its `open`, its frames, its `close`.
 
-The body is cut by its framing; a frame longer than 1 MiB comes in parts, so that memory stays bounded. Used by taps, mocks and the
-clients of live servers.
+The body is cut by its framing; a frame longer than 1 MiB comes in parts, so that memory stays bounded. Used by taps, mocks
+and the clients of live servers. Bytes that are not HTTP, those after an upgrade and those from the point on where a message
+is refused, are one endless body for each side; each read is a part of it.
 """
 
 from __future__ import annotations
 
 from os.path import basename
 
-from ...records import CLIENT, Close, Frame, Note, Open, Partial, Record, Side
+from ...records import CLIENT, SERVER, Close, Frame, Note, Open, Partial, Record, Side
 from ...wire.body import WholeBody
 from ...wire.framing import FRAMINGS, Framing
 from ...wire.http_body import Body, ChunkSizes
@@ -190,3 +191,32 @@ def fault_text(error: BaseException) -> str:
         place = f" in {basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
         trace = trace.tb_next
     return f"a fault of mcpspy's own, {type(error).__name__}{place}: it ends one connection, the others go on"
+
+
+class OpaqueStreams:
+    """The opaque bytes of one connection in both directions. Each method returns the records that became due."""
+
+    __slots__ = ("_connection", "_numbers", "_streams")
+
+    def __init__(self, numbers: Numbers, connection: int) -> None:
+        self._numbers = numbers
+        self._connection = connection
+        self._streams: dict[str, StreamRecorder] = {}
+
+    def feed(self, side: str, data: bytes, now_ns: int) -> list[Record]:
+        """Record bytes that `side` sent."""
+        if not data:
+            return []
+        records: list[Record] = []
+        stream = self._streams.get(side)
+        if stream is None:
+            stream = StreamRecorder(self._numbers.stream(), CLIENT if side == CLIENT else SERVER, "body")
+            self._streams[side] = stream
+            records.append(stream.open(now_ns, b"", transaction=0, connection=self._connection))
+        if stream.is_open:
+            records.append(Frame(stream.number, now_ns, now_ns, data, part=True))
+        return records
+
+    def close(self, now_ns: int, by: str, how: str) -> list[Record]:
+        """Record the end of the connection."""
+        return [record for stream in self._streams.values() if stream.is_open for record in stream.close(now_ns, by, how)]

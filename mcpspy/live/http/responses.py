@@ -15,8 +15,7 @@ from ...wire.http_head import ResponseHead
 from ...wire.sse import SseEvents
 from .body_rewriting import BodyHold, EndpointWatch
 from .context import TapContext
-from .opaque import OpaqueStreams
-from .recorder import StreamRecorder, note
+from .recorder import OpaqueStreams, StreamRecorder, note
 from .transaction import ProxiedTransaction, redirected
 
 

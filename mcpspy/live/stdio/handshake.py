@@ -1,4 +1,4 @@
-"""The handshake of mcpspy with a new server: it is told what the client told the old one, and asked for its lists.
+"""A server that has been started and has not taken over: it is told what the client told the old one, and asked for its lists.
 
     mcpspy                                  new server
       initialize, as the client sent it  →
@@ -8,7 +8,8 @@
       tools/list, with an id of ours     →
                                          ←  results: it is ready
 
-Messages in, messages out; no clock, no I/O.
+What only mcpspy and this server say to each other is recorded on two streams of its own. Messages in, messages out; no clock,
+no I/O.
 """
 
 from __future__ import annotations
@@ -16,21 +17,31 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from ...records import BESIDE, CLIENT, SERVER, Frame, Open, Spawn
 from ...replay.json_values import canonical, read
 from ...transcript.mcp.methods import INITIALIZE
 from ...wire.jsonrpc import Piece, cut
+from ...wire.lines import one_line
 from .session_memory import LISTS, SessionMemory, entries, next_cursor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from ...records import Sink
+    from .server_ends import ServerEnd
 
 OWN_ID: Final = "mcpspy-"
 """The beginning of ids that mcpspy makes."""
 
 MAX_PAGES: Final = 200
 
+MAX_WAITING: Final = 1000
+"""So many of its notifications wait for it to take over."""
 
-class ServerHandshake:
+_FIRST_STREAM: Final = 3
+
+
+class _ServerHandshake:
     """A handshake, as long as `waits`. `failure` says why the server is of no use; it is empty while all is well.
 
     `send` gets the messages for the server.
@@ -117,3 +128,55 @@ class ServerHandshake:
 def _comparable(values: Iterable[Any]) -> list[str]:
     """Return the entries of a list in a form in which lists are compared: by meaning, and in any order."""
     return sorted(canonical(read(json.dumps(value).encode())) for value in values)
+
+
+class NewServer:
+    """A new server. `end` is the one that it will be; it `is_ready` when it has answered all that it was asked."""
+
+    def __init__(self, end: ServerEnd, memory: SessionMemory, sink: Sink, now_ns: Callable[[], int]) -> None:
+        self.end = end
+        self.handshake = _ServerHandshake(memory, self.tell)
+        self._sink = sink
+        self._now_ns = now_ns
+        self._stdin = _FIRST_STREAM + 2 * (end.number - 2)
+        self._stdout = self._stdin + 1
+
+    @property
+    def is_ready(self) -> bool:
+        """True if it may take over."""
+        return not self.handshake.waits
+
+    def report(self, at_ns: int) -> None:
+        """Record that it has been started."""
+        extra, server = {BESIDE: True}, self.end
+        self._sink((
+            Spawn(at_ns=at_ns, pid=server.pid, start=server.start, extra={"server": server.number}),
+            Open(at_ns=at_ns, stream=self._stdin, sender=CLIENT, name="stdin", extra=extra),
+            Open(at_ns=at_ns, stream=self._stdout, sender=SERVER, name="stdout", extra=extra),
+        ))  # fmt: skip
+
+    def tell(self, payload: bytes) -> None:
+        """Send a message that the client does not know of."""
+        data, now_ns = one_line(payload), self._now_ns()
+        self._sink((Frame(self._stdin, now_ns, now_ns, data, injected=True),))
+        assert self.end.outlet is not None
+        self.end.outlet.write(data)
+
+    def hear(self, frame: Frame, whole: bytes) -> bool:
+        """Take a message. Return false if it is a request, which is for the client."""
+        pieces = cut(whole) if whole else []
+        piece = pieces[0] if len(pieces) == 1 else None
+        if piece is not None and piece.kind == "request":
+            return False
+        if piece is not None and piece.kind == "notification" and len(self.end.waiting) < MAX_WAITING:
+            self.end.waiting.append(frame)
+            return True
+        self._sink((Frame(self._stdout, frame.at_ns, frame.first_ns, frame.data, frame.part),))
+        if piece is not None:
+            self.handshake.take(piece)
+        return True
+
+    def record_waiting(self) -> None:
+        """Record the notifications that the client will not get."""
+        for frame in self.end.waiting:
+            self._sink((Frame(self._stdout, self._now_ns(), frame.first_ns, frame.data),))

@@ -22,7 +22,7 @@ from ...platform.signals import SIGKILL, SIGTERM
 from ...records import RESTART, Exit, Frame, Note
 from ...wire.jsonrpc import cut
 from ...wire.lines import one_line
-from .new_server import NewServer
+from .handshake import NewServer
 from .restart_words import NO_SERVER, error_answer, how_it_ended, list_changed, withdrawn
 from .restartable import idle_pipes, make_restartable
 from .routes import DOWN, SERVING, WAITING, Routes

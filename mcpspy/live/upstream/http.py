@@ -22,8 +22,7 @@ from ...wire.http_body import Body, BodyEnd, IncompleteMessage, OpaqueBytes, Ref
 from ...wire.http_head import ResponseHead, with_value
 from ...wire.sse import SseEvent, parse
 from ..http.listener import after_origin, origin
-from ..http.opaque import OpaqueStreams
-from ..http.recorder import Numbers, StreamRecorder, note
+from ..http.recorder import Numbers, OpaqueStreams, StreamRecorder, note
 from .partials import Partials
 from .protocol import MAX_MESSAGE_BYTES
 

@@ -12,10 +12,10 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from ...records import CLIENT
 from ...transcript.calls.call import ABOUT_TASKS, CallPart
+from ...transcript.definitions import LISTINGS, offers
 from ...transcript.findings.rule import Finding
 from ...transcript.mcp.methods import OPENINGS, PROGRESS
 from ...transcript.model import CaptureInfo, Exchange, Outcome, Transcript, UnpairedMessage
-from ...transcript.offers.definitions import LISTINGS, offers
 from ..json_values import similarity, traits
 from ..mock.content import VOLATILE, answer_bytes, answer_reading, match_digest, params_bytes, params_reading, params_value
 from .difference import NO_DIFFERENCES as _NONE

@@ -70,7 +70,7 @@ def rule_for(steps: Sequence[Step]) -> str:
 
 
 def _spelled(name: str) -> str:
-    from ...transcript.offers.drift import step  # 16 ms, which a mock does not need
+    from ...transcript.definitions import step  # 16 ms, which a mock does not need
 
     return step(name)
 

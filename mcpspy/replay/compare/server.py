@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...records import CLIENT, SERVER, Exit
+from ...transcript.definitions import Definition, DefinitionKind, Offer
 from ...transcript.http.transaction import Transaction
 from ...transcript.llm.json_values import members
 from ...transcript.mcp.codes import CLIENT_CAPABILITIES, CLIENT_INFO, SERVER_INFO
 from ...transcript.mcp.methods import INITIALIZE, OPENINGS
 from ...transcript.mcp.revisions import Era
 from ...transcript.model import CaptureInfo, Exchange, Kind, Message, Transcript
-from ...transcript.offers.definitions import Definition, DefinitionKind, Offer
 from ..json_values import read
 from ..mock.content import answer_reading, params_value
 from .difference import NO_DIFFERENCES, Differences, differences

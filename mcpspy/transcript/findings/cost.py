@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+from ..definitions import offers
 from ..model import Exchange, Kind, Transcript
-from ..offers.definitions import offers
 from ..stats.context import CallCosts, ServerCost, ToolCost, result_text
 from ..stats.tokens import estimated_tokens
 from ..watching import watched_rows

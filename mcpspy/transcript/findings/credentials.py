@@ -5,9 +5,9 @@ from sys import intern
 from typing import Final
 
 from ...records import CLIENT, SERVER
+from ..definitions import strings
 from ..message import Message
 from ..model import Exchange, Kind, Log, Row, Transcript, UnpairedMessage
-from ..offers.drift import strings
 from ..watching import watched_rows
 from .facts import TranscriptFacts
 from .rule import Credential, Family, FindsCredentials, Hit, Rule, Severity, hit, hit_in

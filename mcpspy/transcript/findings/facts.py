@@ -12,19 +12,19 @@ from ...records import CLIENT, SERVER, Close, Damage, End, Exit, Gap, Note, Part
 from ..calls.call import Call
 from ..clients import KnownClients
 from ..correlator import BY_ORDER, spellings
+from ..definitions import LISTINGS
 from ..http.transaction import Transaction
 from ..mcp.methods import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, PROGRESS
 from ..mcp.revisions import Era
 from ..message import ERROR, MALFORMED, NOTIFICATION, SEALED
 from ..model import CaptureInfo, ChannelEvent, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
-from ..offers.definitions import LISTINGS
 from ..watching import CALL
 from .answer_index import AnswerIndex
 from .misdeliveries import Misdeliveries, misdeliveries
 from .rule import Unchecked
 
 if TYPE_CHECKING:
-    from ..offers.baseline import Baseline
+    from ..definitions import Baseline
     from .rule import Rule
 
 _MARKERS: Final = b" \t\r\n~^"

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...records import SERVER
 from ...wire.json_spans import UNREADABLE, members
+from ..definitions import step
 from ..hops import hop_pairs
 from ..mcp.blocks import member
 from ..mcp.methods import OPENINGS, PROGRESS
 from ..model import Kind, UnpairedMessage
-from ..offers.drift import step
 from .facts import capture_facts
 from .rule import HANDSHAKE, Hit, Severity, hit_in, transport_rule
 from .words import call_name, seconds

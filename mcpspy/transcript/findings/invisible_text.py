@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from ..offers.baseline import value_of
-from ..offers.definitions import Definition, offer
-from ..offers.drift import strings
-from ..offers.invisible_characters import HiddenCharacter, hidden_characters, spelled_by_tags
+from ..definitions import Definition, offer, strings, value_of
+from ..invisible_characters import HiddenCharacter, hidden_characters, spelled_by_tags
 from .facts import CaptureFacts
 from .rule import Hit, Severity, hit_in, trust_rule
 from .words import definition_name, listed, quoted

@@ -28,8 +28,8 @@ from .gateway_signs import GatewaySigns
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
+    from ..definitions import Baseline
     from ..model import Transcript
-    from ..offers.baseline import Baseline
     from .facts import CaptureFacts
     from .rule import Finding, Hit, Unchecked
 

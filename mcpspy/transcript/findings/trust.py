@@ -5,13 +5,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, islice
 from typing import Any, Final
 
+from ..definitions import (
+    ACCEPTED,
+    Baseline,
+    Definition,
+    DefinitionKind,
+    Offer,
+    OfferChange,
+    changes,
+    differences,
+    offers,
+    value_of,
+)
 from ..hops import hop_pairs
 from ..mcp.blocks import member
 from ..mcp.revisions import Era
 from ..model import CaptureInfo, Exchange, Transcript, UnpairedMessage
-from ..offers.baseline import ACCEPTED, Baseline, value_of
-from ..offers.definitions import Definition, DefinitionKind, Offer, offers
-from ..offers.drift import OfferChange, changes, differences
 from .facts import TranscriptFacts, scope_key
 from .rule import HANDSHAKE, Hit, Rule, Severity, hit, hit_in, trust_rule
 from .words import definition_name, listed, quoted, seconds

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from ..definitions import DefinitionKind
 from ..model import Exchange, UnpairedMessage
-from ..offers.definitions import DefinitionKind
 
 QUOTED_LETTERS = 80
 

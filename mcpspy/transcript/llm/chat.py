@@ -6,9 +6,8 @@ index for all, arguments that are objects. Input never raises.
 
 from typing import Any, Final
 
-from .drafts import AnswerDraft, TurnDraft, UseDraft, add_piece
+from .drafts import AnswerDraft, TurnDraft, UseDraft, add_piece, text_of
 from .json_values import argument_text, error_text, integer, items, json_value, members, size_bytes, string
-from .parts import text_of
 from .prompt import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
 from .tags import offers_in, returns_in, uses_in, without_returns
 

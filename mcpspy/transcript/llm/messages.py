@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 
-from .drafts import AnswerDraft, TurnDraft, UseDraft, add_piece
+from .drafts import AnswerDraft, TurnDraft, UseDraft, add_piece, joined, part_text, text_of
 from .json_values import argument_text, error_text, integer, items, json_value, members, size_bytes, string
-from .parts import joined, part_text, text_of
 from .prompt import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
 from .tags import offers_in, returns_in, uses_in, without_returns
 

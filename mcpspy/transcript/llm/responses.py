@@ -7,9 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from .drafts import AnswerDraft, TurnDraft, UseDraft, add_piece
+from .drafts import AnswerDraft, TurnDraft, UseDraft, add_piece, joined, text_of
 from .json_values import argument_text, error_text, integer, items, json_text, json_value, members, size_bytes, string
-from .parts import joined, text_of
 from .prompt import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
 from .tags import offers_in, uses_in
 

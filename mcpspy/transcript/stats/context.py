@@ -10,9 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from ...wire.json_spans import UNREADABLE, Slice, members
+from ..definitions import Definition, DefinitionKind, Offer, offers
 from ..message import RESULT
 from ..model import Exchange, Message, Row, Transcript
-from ..offers.definitions import Definition, DefinitionKind, Offer, offers
 from .tokens import estimated_tokens, weight
 
 MODEL_READS: Final = ("name", "description", "inputSchema")

@@ -1,7 +1,8 @@
 """A transcript to numbers: for each server its calls, their number, their durations, their failures and their sizes.
 
 Percentiles are exact, by nearest rank: of n durations in order, the p-th percentile is the one at rank ⌈p·n/100⌉, so always a
-duration that was measured. Only tokens are estimated (`cost`).
+duration that was measured. Only tokens are estimated (`cost`). HTTP has numbers of its own: methods, statuses, connections,
+sessions, streams of events. The sums of several servers say what an agent did and paid with all of them together.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from ..model import CaptureInfo, Exchange, Kind, Log, Message, Outcome, Row, Tra
 from ..phases import Lifecycle, lifecycles
 from ..waiting import unread_ns
 from .context import ServerCost, costs
-from .http import HttpNumbers, http_numbers
 from .outcomes import measured_call
 
 BY_TARGET: Final = {"tools/call", "prompts/get"}
@@ -278,7 +278,7 @@ class _CaptureCounter:
         return ServerNumbers(
             capture_info=info,
             cost=cost,
-            http=http_numbers(info) if info.transactions else None,
+            http=_http_numbers(info) if info.transactions else None,
             lifecycle=self._lifecycle,
             calls=self._calls(CLIENT, tokens),
             requests=self._calls(SERVER, {}),
@@ -384,3 +384,99 @@ def _of_method(method: str, by_target: dict[str | None, CallNumbers], tokens: di
     known = [calls.tokens for calls in total.by_target if calls.tokens is not None]
     total.tokens = sum(known) if known else None
     return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpNumbers:
+    """The HTTP of one capture in numbers.
+
+    `methods` and `statuses` count transactions; those without a response have the status 0. `streams` counts responses that are
+    streams of events, `open_streams` those that have not ended. `events` counts events with data, `keep_alives` comments. Bytes
+    are those of bodies.
+    """
+
+    transactions: int
+    connections: int
+    sessions: int
+    methods: dict[str, int]
+    statuses: dict[int, int]
+    streams: int
+    open_streams: int
+    events: int
+    keep_alives: int
+    redelivered: int
+    request_bytes: int
+    response_bytes: int
+
+
+def _http_numbers(info: CaptureInfo) -> HttpNumbers:
+    """Return the numbers of a capture's transactions."""
+    transactions = list(info.transactions.values())
+    streams = [transaction for transaction in transactions if transaction.is_stream]
+    requests = [transaction.request for transaction in transactions if transaction.request is not None]
+    responses = [transaction.response for transaction in transactions if transaction.response is not None]
+    return HttpNumbers(
+        transactions=len(transactions),
+        connections=len({transaction.connection for transaction in transactions}),
+        sessions=len({transaction.scope.session for transaction in transactions if transaction.scope.session}),
+        methods=dict(sorted(Counter(transaction.method for transaction in transactions).items())),
+        statuses=dict(sorted(Counter(transaction.status for transaction in transactions).items())),
+        streams=len(streams),
+        open_streams=sum(1 for transaction in streams if not transaction.over),
+        events=sum(response.events for response in responses),
+        keep_alives=sum(response.comments for response in responses),
+        redelivered=sum(len(transaction.redelivered) for transaction in transactions),
+        request_bytes=sum(request.body_bytes for request in requests),
+        response_bytes=sum(response.body_bytes for response in responses),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Sums over servers. `servers` and `clients` count different names; `latency` is that of all answered calls.
+
+    `calls`, `failed` and `pending` are those of clients, `requests` those of servers. Tokens are estimates. `unused` counts the
+    tools that were offered and never called. What came through a gateway whose other side was tapped too counts there, once.
+    """
+
+    servers: int
+    clients: int
+    calls: int
+    failed: int
+    pending: int
+    requests: int
+    latency: Latency | None
+    messages: int
+    client_bytes: int
+    server_bytes: int
+    definition_bytes: int
+    definition_tokens: int
+    instructions_tokens: int
+    result_tokens: int
+    unused: int
+
+
+def totals(servers: Iterable[ServerNumbers]) -> Totals:
+    """Return the sums over the servers; captures of a model API are left out."""
+    some = [server for server in servers if not server.capture_info.is_model]
+    calls = [call for server in some for call in server.calls]
+    near = [server for server in some if server.forwarded is None or any(call.by_target for call in server.calls)]
+    costs = [server.cost for server in near]
+    durations_ns = (ns for call in calls for ns in call.durations_ns)
+    return Totals(
+        servers=len({server.capture_info.server for server in some}),
+        clients=len({name for server in near for name in server.capture_info.clients}),
+        calls=sum(call.count for call in calls),
+        failed=sum(call.failed for call in calls),
+        pending=sum(call.pending for call in calls),
+        requests=sum(call.count for server in near for call in server.requests),
+        latency=latency(durations_ns),
+        messages=sum(server.messages for server in near),
+        client_bytes=sum(server.sent_bytes[CLIENT] for server in near),
+        server_bytes=sum(server.sent_bytes[SERVER] for server in near),
+        definition_bytes=sum(cost.definition_bytes for cost in costs),
+        definition_tokens=sum(cost.definition_tokens for cost in costs),
+        instructions_tokens=sum(cost.instructions_tokens for cost in costs),
+        result_tokens=sum(cost.result_tokens for cost in costs),
+        unused=sum(len(cost.unused) for cost in costs),
+    )

@@ -9,12 +9,10 @@ from shlex import quote
 from typing import Any
 
 from ...transcript.absent_facts import ABSENT
+from ...transcript.definitions import ACCEPTED, Baseline, DefinitionKind, canonical
 from ...transcript.findings.rule import WORST_FIRST, Finding, Severity, is_at_least
-from ...transcript.offers.baseline import ACCEPTED, Baseline, canonical
-from ...transcript.offers.definitions import DefinitionKind
 from ...transcript.outcome import Outcome
-from ...transcript.stats.outcomes import outcomes
-from ...transcript.stats.troubles import Troubles, troubles
+from ...transcript.stats.outcomes import Troubles, outcomes, troubles
 from ..text.cells import wrapped
 from ..text.escape import safe_text
 from ..text.hint import command_lines

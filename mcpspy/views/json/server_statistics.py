@@ -7,8 +7,7 @@ from ...transcript.llm.usage import ModelNumbers, ToolNumbers, leg_numbers
 from ...transcript.model import Numbered, Row, Transcript
 from ...transcript.outcome import outcome_counts
 from ...transcript.stats.context import ServerCost
-from ...transcript.stats.statistics import CallNumbers, Latency, ServerNumbers, numbers
-from ...transcript.stats.totals import totals
+from ...transcript.stats.statistics import CallNumbers, Latency, ServerNumbers, numbers, totals
 from ..text.json_text import SCHEMA, as_json, with_lines
 from .llm import run_object
 from .rows import capture_object, lifecycle_object, summary_object

@@ -23,11 +23,11 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from ...lazy_pattern import lazy_pattern
+from ...transcript.definitions import LISTINGS
 from ...transcript.findings.rule import Severity
 from ...transcript.http.transaction import Transaction
 from ...transcript.mcp.content import content_facts
 from ...transcript.model import Exchange, Kind, ModelCall, Numbered, Outcome, Row, Transcript, UnpairedMessage
-from ...transcript.offers.definitions import LISTINGS
 from ..text.escape import one_line
 from ..text.units import MILLISECOND_NS, counted, duration
 from ..timeline.calls import PollFolder, PollRun

@@ -7,10 +7,9 @@ Turns that the call before had already are counted by role, system messages are 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from ...transcript.llm.deferred import deferred_names, search_tool
 from ...transcript.llm.model_call import ModelCall
 from ...transcript.llm.prompt import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
-from ...transcript.llm.tool_names import bare_name
+from ...transcript.llm.tool_names import bare_name, deferred_names, search_tool
 from ...transcript.llm.tool_trips import ToolTrip
 from ...transcript.llm.tool_trips import tool_trips as tool_trips_of
 from ...transcript.model import CaptureInfo, Exchange, Transcript

@@ -13,8 +13,7 @@ from ...transcript.findings.rule import Severity, Unchecked, is_at_least
 from ...transcript.findings.run import unchecked
 from ...transcript.model import CaptureInfo, Exchange, Outcome, Transcript
 from ...transcript.phases import Lifecycle, Phase, StartUp, lifecycles
-from ...transcript.stats.outcomes import outcomes
-from ...transcript.stats.troubles import Troubles, troubles
+from ...transcript.stats.outcomes import Troubles, outcomes, troubles
 from ...transcript.waiting import waited_ns
 from ..text.cells import cells
 from ..text.escape import safe_text

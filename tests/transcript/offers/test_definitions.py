@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mcpspy.transcript.offers.definitions import DefinitionKind, Offer, offers
+from mcpspy.transcript.definitions import DefinitionKind, Offer, offers
 from tests.transcript.dialogue import Dialogue, request, result
 
 

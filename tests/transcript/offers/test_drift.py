@@ -7,12 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpspy.transcript.definitions import (
+    MAX_PATHS,
+    Baseline,
+    DefinitionKind,
+    canonical,
+    changes,
+    differences,
+    document,
+    offers,
+    read_document,
+    step,
+    strings,
+    value_of,
+)
 from mcpspy.transcript.findings.registry import RULES
 from mcpspy.transcript.findings.rule import Family, Finding
 from mcpspy.transcript.findings.run import all_findings
-from mcpspy.transcript.offers.baseline import Baseline, canonical, document, read_document, value_of
-from mcpspy.transcript.offers.definitions import DefinitionKind, offers
-from mcpspy.transcript.offers.drift import MAX_PATHS, changes, differences, step, strings
 from tests.transcript.dialogue import Dialogue, request, result
 
 READ: dict[str, Any] = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.transcript.offers.invisible_characters import hidden_characters, spelled_by_tags
+from mcpspy.transcript.invisible_characters import hidden_characters, spelled_by_tags
 
 
 @pytest.mark.parametrize(

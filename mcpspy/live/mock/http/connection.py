@@ -20,8 +20,7 @@ from ....wire.http import HttpMessages, Piece
 from ....wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
 from ....wire.http_head import RequestHead
 from ...http.host_check import HostCheck, Refusal
-from ...http.opaque import OpaqueStreams
-from ...http.recorder import Numbers, StreamRecorder, half_closed, note
+from ...http.recorder import Numbers, OpaqueStreams, StreamRecorder, half_closed, note
 from ...http.timers import LINGER_S, REQUEST_S
 
 MAX_BODY_BYTES: Final = 64 << 20

@@ -35,8 +35,7 @@ from ...http.listener import BACKLOG, REST_S, Authority, accept_all, bound_socke
 from ...http.recorder import Numbers, fault_text
 from ..put_off import PutOffSends
 from .client import SESSION_FIELD, LiveClient, write_answer
-from .client_pass_through import ClientPassThroughs
-from .clients import Clients, is_primed, opening_of
+from .clients import ClientPassThroughs, Clients, is_primed, opening_of
 from .connection import Connection, Request, Response
 
 _log = logging.getLogger("mcpspy.live")

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ....wire.json_spans import members, string
-from ...llm.deferred import PREFIX
+from ...definitions import DefinitionKind, Offer, offers
 from ...llm.prompt import offer_text
-from ...llm.tool_names import SURE, Tool, bare_name, tool_names
+from ...llm.tool_names import PREFIX, SURE, Tool, bare_name, tool_names
 from ...llm.tool_trips import arguments_of, result_of, tool_calls, tool_trips
-from ...offers.definitions import DefinitionKind, Offer, offers
 
 if TYPE_CHECKING:
     from ...llm.model_call import ModelCall

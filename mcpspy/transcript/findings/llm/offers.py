@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from ...llm.deferred import PREFIX, named_words
-from ...llm.tool_names import bare_name
-from ...offers.definitions import Definition, DefinitionKind, Offer
+from ...definitions import Definition, DefinitionKind, Offer
+from ...llm.tool_names import PREFIX, bare_name, named_words
 from ..rule import Hit, Severity, model_rule
 from ..words import listed
 from .hits import hit_in_prompt

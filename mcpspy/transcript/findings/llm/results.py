@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from ....lazy_pattern import lazy_pattern
-from ...llm.fidelity import Fidelity, fidelity, text_sizes, texts_of
+from ...llm.tool_trips import Fidelity, fidelity, text_sizes, texts_of
 from ...message import Kind, Message
 from ..rule import Hit, Rule, Severity, model_rule
 from ..words import seconds

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from ...llm.deferred import deferred_names, search_tool
 from ...llm.json_values import read_arguments
+from ...llm.tool_names import deferred_names, search_tool
 from ..rule import HANDSHAKE, Hit, Rule, Severity, model_rule
 from .hits import hit_in_answer, hit_in_prompt
 

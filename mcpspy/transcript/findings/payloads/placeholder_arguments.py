@@ -78,7 +78,7 @@ class _FailedCalls:
 
 
 def _in_call(call: Exchange) -> Iterator[Hit]:
-    from ...offers.drift import strings  # with baselines, which few captures need
+    from ...definitions import strings  # with baselines, which few captures need
 
     for path, text in strings(_read(arguments(call.request.raw))):
         if len(text) <= _MAX_LETTERS and _placeholder.fullmatch(text):

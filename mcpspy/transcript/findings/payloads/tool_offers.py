@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ....lazy_pattern import lazy_pattern
-from ...offers.baseline import value_of
-from ...offers.definitions import Definition, DefinitionKind, offer
+from ...definitions import Definition, DefinitionKind, offer, value_of
 from ..facts import CaptureFacts
 from ..json_schema import leads_somewhere
 from ..rule import Hit, Severity, cost_rule, hit_in, protocol_rule

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from ....records import CLIENT, SERVER, Side
+from ...definitions import LISTED_MEMBERS
 from ...mcp.blocks import member
 from ...mcp.methods import INITIALIZE, INITIALIZED, Method, method_row
 from ...mcp.revisions import WITH_BATCHES, Era, era, is_known, nearest
 from ...model import Exchange, Kind, UnpairedMessage
-from ...offers.definitions import LISTED_MEMBERS
 from ..facts import HANDSHAKE_METHODS, CaptureFacts, ScopeKey, scope_key
 from ..missing_handshakes import first_without, handshake_log, refused_for_handshake, served_without, without_handshake
 from ..rule import Hit, Severity, hit_in, protocol_rule

@@ -13,12 +13,12 @@ from typing import Final
 
 from ....records import CLIENT, SERVER, Side
 from ....wire.json_spans import Slice, members, string
+from ...definitions import LISTED_MEMBERS
 from ...http.transaction import ScopeKind
 from ...mcp.blocks import listed
 from ...mcp.methods import INITIALIZE, OPENINGS
 from ...mcp.revisions import Era
 from ...model import HTTP_ERRORS, Exchange, Kind
-from ...offers.definitions import LISTED_MEMBERS
 from ...watching import watched
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Hit, hit_in, protocol_rule

@@ -9,8 +9,8 @@ from typing import Final
 
 from ....records import CLIENT
 from ....wire.json_spans import members, string
+from ...definitions import LISTINGS
 from ...model import Exchange, Kind
-from ...offers.definitions import LISTINGS
 from ..facts import CaptureFacts, ScopeKey
 from ..rule import Hit, hit_in, protocol_rule
 from ..words import quoted, told_apart

@@ -5,9 +5,9 @@ from typing import Final
 
 from ....records import CLIENT
 from ....wire.json_spans import members
+from ...definitions import LISTED_MEMBERS
 from ...mcp.methods import INITIALIZE
 from ...model import Exchange, Kind, Message
-from ...offers.definitions import LISTED_MEMBERS
 from ...stats.tokens import estimated_tokens
 from ..facts import SUBSCRIPTION_FILTERS, CaptureFacts, ScopeKey, scope_key
 from ..rule import Hit, Severity, cost_rule, hit_in

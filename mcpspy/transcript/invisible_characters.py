@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from ...lazy_pattern import lazy_pattern
+from ..lazy_pattern import lazy_pattern
 
 _CONTROLS: Final = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 _FORMATS: Final = (
