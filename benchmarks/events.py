@@ -23,8 +23,7 @@ from mcpspy.capture.redaction.redactor import Redactor
 from mcpspy.capture.redaction.sink import RedactingSink
 from mcpspy.compiled import VERSION_SUFFIX
 from mcpspy.live.http.connection_pair import ConnectionPair
-from mcpspy.live.http.host_check import HostCheck
-from mcpspy.live.http.listener import Authority, HttpOrigin
+from mcpspy.live.http.listener import Authority, HostCheck, HttpOrigin
 from mcpspy.live.http.tap import HttpTap
 
 OTHER_BYTES = 6 << 20

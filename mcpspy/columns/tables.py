@@ -8,8 +8,9 @@ from typing import Final
 
 from ..transcript.model import CaptureInfo, Exchange, ModelCall, Row, Transcript, UnpairedMessage
 from .batches import Sink, TableBatches, TextMask
-from .call_rows import CallRows
-from .capture_rows import (
+from .files import LAST
+from .rows import (
+    CallRows,
     Peers,
     capture_row,
     definition_rows,
@@ -18,7 +19,6 @@ from .capture_rows import (
     transaction_rows,
     unreadable_capture_row,
 )
-from .files import LAST
 from .schema import TABLES
 
 BATCH_BYTES: Final = 8_000_000

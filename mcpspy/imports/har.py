@@ -25,8 +25,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ..records import CLIENT, SERVER, Close, End, Frame, Gap, Note, Open, Side
-from ..wire.body import body_framing
 from ..wire.framing import FRAMINGS
+from ..wire.http_body import body_framing
 from ..wire.sse import SseEvents, parse
 from .http_streams import announces_endpoint, is_prompt
 from .session import NOTE_TOPIC

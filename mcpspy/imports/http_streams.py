@@ -15,9 +15,8 @@ from typing import Final, Protocol
 import msgspec
 
 from ..records import CLIENT, SERVER, Frame, Gap, Note, Open, Partial, Record, Side
-from ..wire.body import body_framing
 from ..wire.http import HttpMessages
-from ..wire.http_body import Body, BodyEnd, IncompleteMessage, RefusedBytes
+from ..wire.http_body import Body, BodyEnd, IncompleteMessage, RefusedBytes, body_framing
 from ..wire.http_head import RequestHead, ResponseHead
 from ..wire.sse import SseEvents
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from ..errors import SetupError
 from .clients import JETBRAINS, ClientFile, ServerSection
-from .edit import origin_letters, unwrapped, wrapped
+from .edit import added, origin_letters, removed, unwrapped, wrapped
 from .entry import ConfigEntry, EntryLayout, EntryState, entries
 from .files import Snapshot, copies, read
-from .own_entry import added, removed
 from .ports import ReservedPort, ReservedPorts
 from .spans import Unreadable
 from .wrapping import OWN_NAME, is_own, path_of, port_of, server_command_at

@@ -13,9 +13,9 @@ from ..capture.redaction.redactor import Redactor
 from ..capture.redaction.spans import endpoint_spans, head_spans, text_spans
 from ..lazy_pattern import lazy_pattern
 from ..records import Close, Damage, End, Exit, Frame, Gap, Header, Intercept, Note, Open, Partial, Record, Stall, Unknown
-from ..wire.body import body_framing
 from ..wire.edits import Edit, apply_edits, edited_parts, event_edits, shift, with_kinds
 from ..wire.encodings import decode_body
+from ..wire.http_body import body_framing
 from ..wire.sse import SseEvents
 from .deltas import FrameParts, Reassembly, delta_edits, empty, has_pieces, line_edits, may_have_pieces, pieces_of_body
 from .finder import Marked

@@ -20,8 +20,7 @@ from ..records import CLIENT, Exit, Note
 from ..replay.mock.match_key import Strictness
 from ..replay.mock.matching import RequestMatcher, Reuse, client_sequences
 from ..replay.mock.miss import Miss, request_name
-from ..replay.mock.replies import RecordedReplies
-from ..replay.mock.served import served_replies
+from ..replay.mock.replies import RecordedReplies, served_replies
 from ..transcript.mcp.methods import OPENINGS
 from ..transcript.model import ChannelEvent, Exchange, Outcome, Transcript
 from ..transcript.transcribe import transcribe

@@ -18,7 +18,7 @@ from ..views.text.units import counted, size
 from .browser import Browser
 from .drawing import Letters
 from .holding import Held, Holding, breakpoint_text, capture_id
-from .seeking import previous_like
+from .prompt import previous_like
 from .tabs import raw_text
 from .verbs import EXPORTS, VerbResult, Verbs, curl_text, replay_text, shown_message
 

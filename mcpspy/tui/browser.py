@@ -12,7 +12,7 @@ from ..errors import FilterError
 from ..transcript.model import Row
 from ..views.text.escape import one_line, safe_text
 from ..views.text.line import Line
-from . import seeking
+from . import prompt
 from .capture_screen import CaptureScreen
 from .drawing import Letters
 from .keys import ACTIONS, bindings, help_lines
@@ -231,7 +231,7 @@ class Browser(CaptureScreen):
     def typed_filter(self, text: str, *, is_final: bool) -> None:
         """Show the rows that match what was typed so far."""
         try:
-            condition = seeking.read_filter(text)
+            condition = prompt.read_filter(text)
         except FilterError:
             return  # the prompt says what is wrong, and stays open
         self.filter_text = text.strip()
@@ -283,7 +283,7 @@ class Browser(CaptureScreen):
         elif self.condition is None:
             self.say("Filter first: /", "bad")
         else:
-            at = seeking.matching(self.shown, self.condition, self.row_list.cursor, direction)
+            at = prompt.matching(self.shown, self.condition, self.row_list.cursor, direction)
             if at is None:
                 self.say(f"No row matches {safe_text(self.filter_text)}", "bad")
             else:
@@ -295,15 +295,15 @@ class Browser(CaptureScreen):
         if self._is_unchecked:
             self.check()
         transcript = self.source.transcript
-        number = seeking.with_finding(transcript, seeking.number_of(self.row_list.row), direction)
+        number = prompt.with_finding(transcript, prompt.number_of(self.row_list.row), direction)
         if number is None:
             self.say("No finding is about a row." if transcript.findings else "There are no findings.")
         else:
-            self.go_to(number, one_line("; ".join(seeking.finding_titles(transcript, number))))
+            self.go_to(number, one_line("; ".join(prompt.finding_titles(transcript, number))))
 
     def action_pending(self) -> None:
         """Go to the next call that waits."""
-        number = seeking.pending(self.source.transcript, seeking.number_of(self.row_list.row))
+        number = prompt.pending(self.source.transcript, prompt.number_of(self.row_list.row))
         if number is None:
             self.say("Every call has its answer.")
         else:
@@ -311,12 +311,12 @@ class Browser(CaptureScreen):
 
     def action_slowest(self) -> None:
         """Go to the slowest call, then to the next slowest."""
-        number = seeking.number_of(self.row_list.row)
-        if not self.looked_up or number != seeking.number_of(self.looked_up[0]):
+        number = prompt.number_of(self.row_list.row)
+        if not self.looked_up or number != prompt.number_of(self.looked_up[0]):
             self.looked_up = list(slowest(self.source.transcript, MAX_SLOWEST))
         else:
             self.looked_up.pop(0)
         if self.looked_up:
-            self.go_to(seeking.number_of(self.looked_up[0]))
+            self.go_to(prompt.number_of(self.looked_up[0]))
         else:
             self.say("No call has taken time.")

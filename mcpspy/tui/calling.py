@@ -22,7 +22,7 @@ from ..views.text.line import Line, fitted
 from ..views.text.pretty import pretty
 from ..views.text.units import duration
 from ..wire.json_spans import members
-from .seeking import read_filter
+from .prompt import read_filter
 
 MAX_CHANGE_BYTES: Final = 100_000
 """A change is a word of a command line, and Linux takes none of 128 KiB."""

@@ -1,10 +1,13 @@
-"""The line at the bottom in which the user types: a filter, a text to search for, the number of a row."""
+"""The line at the bottom in which the user types: a filter, a text to search for, the number of a row.
+
+A key goes to a row: the next with a finding, the next that waits, the next that matches, or one by its number.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events
 from textual.app import ComposeResult
@@ -13,13 +16,20 @@ from textual.containers import Vertical
 from textual.widgets import Input
 
 from ..errors import FilterError
+from ..transcript.model import Exchange, Numbered, Row, Transcript
 from ..views.text.escape import safe_text
 from ..views.text.line import Line
 from .drawing import Letters
 from .panes import Bar
-from .seeking import read_filter
+from .row_lines import ShownRows
+
+if TYPE_CHECKING:
+    from ..transcript.filter.grammar import Filter
 
 MAX_OFFERS = 8
+
+MAX_LOOKED_AT: Final = 20_000
+"""So many rows before a call are looked at for one like it."""
 
 
 class PromptInput(Input):
@@ -136,3 +146,69 @@ def _common(names: list[str]) -> str:
     first, last = min(names), max(names)
     length = next((at for at, letter in enumerate(first) if letter != last[at : at + 1]), len(first))
     return first[:length]
+
+
+def read_filter(text: str) -> Filter | None:
+    """Read a filter; None for blanks. Raises: FilterError."""
+    from ..transcript.filter.filter import filter_of  # with all findings, which the first screen does not wait for
+
+    return filter_of([text]) if text.strip() else None
+
+
+def number_of(row: Row | None) -> int:
+    """Return the number of a row; 0 for one without a number."""
+    return row.row if isinstance(row, Numbered) else 0
+
+
+def beyond(numbers: Sequence[int], number: int, direction: int) -> int | None:
+    """Return the next of these numbers in a direction, from the other end after the last; None if there are none."""
+    ordered = sorted(numbers)
+    if not ordered:
+        return None
+    if direction > 0:
+        return next((other for other in ordered if other > number), ordered[0])
+    return next((other for other in reversed(ordered) if other < number), ordered[-1])
+
+
+def with_finding(transcript: Transcript, number: int, direction: int) -> int | None:
+    """Return the number of the next row that a finding is about."""
+    return beyond(list({row for finding in transcript.findings for row in finding.rows}), number, direction)
+
+
+def finding_titles(transcript: Transcript, number: int) -> list[str]:
+    """Return what the findings about a row say."""
+    return [finding.what for finding in transcript.findings if number in finding.rows]
+
+
+def pending(transcript: Transcript, number: int) -> int | None:
+    """Return the number of the next call that waits for its answer, or never got one."""
+    from ..transcript.filter.filter import filter_rows
+
+    condition = read_filter("status:pending or status:unanswered")
+    assert condition is not None
+    rows = filter_rows(condition, transcript, transcript.rows).rows
+    return beyond([row.row for row in rows if isinstance(row, Numbered)], number, 1)
+
+
+def matching(shown: ShownRows, condition: Filter, at: int, direction: int) -> int | None:
+    """Return the position of the next row that matches; from the other end after the last. None if there is none."""
+    from ..transcript.filter.filter import FilterMatcher
+
+    test: Callable[[Row], bool] = FilterMatcher(condition, shown.transcript).matches
+    count = len(shown)
+    for step in range(1, count + 1):
+        position = (at + direction * step) % count
+        row = shown.row(position)
+        if row is not None and test(row):
+            return position
+    return None
+
+
+def previous_like(transcript: Transcript, row: Exchange) -> Exchange | None:
+    """Return the call before this one that has the same method and target; None if there is none nearby."""
+    at = ShownRows(transcript).position(row) or 0
+    for position in range(at - 1, max(at - MAX_LOOKED_AT, 0) - 1, -1):
+        other = transcript.rows[position]
+        if isinstance(other, Exchange) and (other.capture, other.method, other.target) == (row.capture, row.method, row.target):
+            return other
+    return None

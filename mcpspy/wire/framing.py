@@ -2,7 +2,7 @@
 
 from typing import Final, Protocol
 
-from .body import WholeBody
+from .http_body import WholeBody
 from .lines import Lines
 from .sse import SseEvents
 

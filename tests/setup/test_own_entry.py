@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 
+from mcpspy.setup.edit import added, removed
 from mcpspy.setup.entry import EntryState, Syntax, entries
-from mcpspy.setup.own_entry import added, removed
 from mcpspy.setup.plan import Aim, WrapSettings, own_server, plan_change, takes_own
 from mcpspy.setup.ports import ReservedPorts
 from mcpspy.setup.spans import Unreadable

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.wire import body
-from mcpspy.wire.body import WholeBody, body_framing
+from mcpspy.wire import http_body
+from mcpspy.wire.http_body import WholeBody, body_framing
 from mcpspy.wire.lines import MAX_HELD_BYTES
 from tests.wire.cutting import CUTS, reads
 
@@ -26,7 +26,7 @@ def test_a_short_body_is_one_piece_however_it_arrives(data: bytes, sizes: list[i
 @given(st.binary(), CUTS)
 def test_the_parts_of_a_long_body_joined_are_the_body(data: bytes, sizes: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(body, "MAX_HELD_BYTES", 8)
+        patch.setattr(http_body, "MAX_HELD_BYTES", 8)
         assert b"".join(pieces(reads(data, sizes))) == data
 
 
@@ -34,7 +34,7 @@ def test_the_parts_of_a_long_body_joined_are_the_body(data: bytes, sizes: list[i
 def test_something_is_left_to_complete_a_body(data: bytes, sizes: list[int]) -> None:
     machine = WholeBody()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(body, "MAX_HELD_BYTES", 8)
+        patch.setattr(http_body, "MAX_HELD_BYTES", 8)
         for read in reads(data, sizes):
             assert b"" not in machine.feed(read)
             assert machine.held_bytes == len(machine.held) > 0
@@ -44,7 +44,7 @@ def test_something_is_left_to_complete_a_body(data: bytes, sizes: list[int]) -> 
 @given(st.text(min_size=1), CUTS)
 def test_parts_of_utf8_are_utf8(text: str, sizes: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(body, "MAX_HELD_BYTES", 8)
+        patch.setattr(http_body, "MAX_HELD_BYTES", 8)
         for piece in pieces(reads(text.encode(), sizes)):
             piece.decode()
 

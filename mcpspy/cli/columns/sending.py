@@ -125,8 +125,7 @@ class SpanSender:
         self.count += len(batch)
 
     def _spans(self, transcript: Transcript, mask: ShareMask) -> Iterable[TelemetrySpan]:
-        from ...telemetry.model_spans import ModelSpans
-        from ...telemetry.operations import OperationSpans
+        from ...telemetry.operations import ModelSpans, OperationSpans
 
         models = ModelSpans(transcript)
         yield from models.spans()

@@ -62,7 +62,7 @@ def recorded_server(paths: Iterable[str], what: str, *, over_http: bool = False)
     """
     from ...capture.file.reader import read
     from ...errors import AddressError
-    from ...replay.mock.served import served_replies
+    from ...replay.mock.replies import served_replies
     from ...transcript.transcribe import transcribe
 
     transcript = transcribe(*map(read, paths), keep_frames=over_http, with_findings=False)

@@ -195,8 +195,7 @@ def command(
         _refuse_beside_all(context)
         if not CAN_FORK:
             raise click.UsageError("--all does not work on Windows yet; run mcpspy proxy URL for each server.")
-        from .all import serve_all
-        from .taps import TapSettings
+        from .taps import TapSettings, serve_all
 
         return serve_all(TapSettings(redact=redact, max_bytes=max_bytes, tls=tls, has_control=not no_control), quiet=quiet)
     if url is None:

@@ -25,7 +25,7 @@ from .body_rewriting import BodyHold
 from .channel import Channel, ends_too
 from .context import TapContext
 from .dial import Dial
-from .host_check import Refusal, refusal_response
+from .listener import Refusal, refusal_response
 from .recorder import OpaqueStreams, StreamRecorder, half_closed, note
 from .responses import ResponseRelay
 from .steady import relay_event

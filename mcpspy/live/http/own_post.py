@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...records import CLIENT, MCPSPY, SERVER, Frame, Intercept
-from ...wire.body import body_framing
 from ...wire.encodings import decode_body
 from ...wire.http import HttpMessages
-from ...wire.http_body import Body, BodyEnd, IncompleteMessage
+from ...wire.http_body import Body, BodyEnd, IncompleteMessage, body_framing
 from ...wire.http_head import ResponseHead, with_value, without_field
 from ...wire.http_head import fields as all_fields
 from ...wire.sse import SseEvents, parse

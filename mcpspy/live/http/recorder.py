@@ -10,9 +10,8 @@ from __future__ import annotations
 from os.path import basename
 
 from ...records import CLIENT, SERVER, Close, Frame, Note, Open, Partial, Record, Side
-from ...wire.body import WholeBody
 from ...wire.framing import FRAMINGS, Framing
-from ...wire.http_body import Body, ChunkSizes
+from ...wire.http_body import Body, ChunkSizes, WholeBody
 from ...wire.sse import SseEvents
 
 FLOW_BYTES = 8

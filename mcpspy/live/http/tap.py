@@ -37,8 +37,7 @@ from .channel import set_options
 from .connection_pair import ConnectionPair
 from .context import TapContext
 from .dial import Dial
-from .host_check import HostCheck
-from .listener import BACKLOG, REST_S, Authority, HttpOrigin, accept_all, bound_socket
+from .listener import BACKLOG, REST_S, Authority, HostCheck, HttpOrigin, accept_all, bound_socket
 from .reactor import Reactor
 from .recorder import Numbers, fault_text, note
 from .rewriting import Rewriting

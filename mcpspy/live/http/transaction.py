@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...wire.body import body_framing
+from ...wire.http_body import body_framing
 from ...wire.http_head import RequestHead, ResponseHead, values, with_mapped_values, with_value, without_field
-from .host_check import HostCheck, Refusal
+from .listener import HostCheck, Refusal
 from .recorder import StreamRecorder
 from .rewriting import Rewriting, path_of
 

@@ -15,10 +15,9 @@ from typing import NotRequired, Protocol, TypedDict
 
 from ...errors import UpstreamError
 from ...records import CLIENT, SERVER, Frame, Note, Record, Sink
-from ...wire.body import body_framing
 from ...wire.encodings import decode_body
 from ...wire.http import HttpMessages
-from ...wire.http_body import Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
+from ...wire.http_body import Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes, body_framing
 from ...wire.http_head import ResponseHead, with_value
 from ...wire.sse import SseEvent, parse
 from ..http.listener import after_origin, origin

@@ -121,7 +121,7 @@ def test_a_server_wrapped_while_it_runs_is_served_too(
 
 def test_sockets_for_another_process_are_not_taken() -> None:
     script = (
-        "import os, socket; from mcpspy.cli.proxy.all import _inherited_listeners as take;"
+        "import os, socket; from mcpspy.cli.proxy.taps import _inherited_listeners as take;"
         "listener = socket.create_server(('127.0.0.1', 0)); os.dup2(listener.fileno(), 3);"
         "variables = {'LISTEN_PID': '1', 'LISTEN_FDS': '1'}; print(take(variables), variables);"
         "taken = take({'LISTEN_PID': str(os.getpid()), 'LISTEN_FDS': '2'}); print([*taken] == [listener.getsockname()[1]])"

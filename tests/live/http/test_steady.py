@@ -23,8 +23,7 @@ from mcpspy.capture.redaction.sink import RedactingSink
 from mcpspy.compiled import compiled
 from mcpspy.live.http import connection_pair, tap
 from mcpspy.live.http.connection_pair import ConnectionPair
-from mcpspy.live.http.host_check import HostCheck
-from mcpspy.live.http.listener import Authority, HttpOrigin
+from mcpspy.live.http.listener import Authority, HostCheck, HttpOrigin
 from mcpspy.live.http.steady import SHORT_READ, relay_event
 from mcpspy.live.http.tap import HttpTap
 from mcpspy.platform.sockets import SOCKETS_ARE_FILES

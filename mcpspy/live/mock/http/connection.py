@@ -15,11 +15,10 @@ from typing import Any, Final, Protocol, cast
 
 from ....records import CLIENT, MCPSPY, SERVER, Close, Frame, Open, Record, Sink
 from ....replay.mock.scheduled_send import LiveServerBytes
-from ....wire.body import body_framing
 from ....wire.http import HttpMessages, Piece
-from ....wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
+from ....wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes, body_framing
 from ....wire.http_head import RequestHead
-from ...http.host_check import HostCheck, Refusal
+from ...http.listener import HostCheck, Refusal
 from ...http.recorder import Numbers, OpaqueStreams, StreamRecorder, half_closed, note
 from ...http.timers import LINGER_S, REQUEST_S
 

@@ -30,8 +30,7 @@ from ....replay.mock.script import ERROR, MissPolicy
 from ....transcript.decoder import message_of
 from ....transcript.model import CaptureInfo, Kind, Message
 from ....wire.jsonrpc import cut
-from ...http.host_check import HostCheck
-from ...http.listener import BACKLOG, REST_S, Authority, accept_all, bound_socket
+from ...http.listener import BACKLOG, REST_S, Authority, HostCheck, accept_all, bound_socket
 from ...http.recorder import Numbers, fault_text
 from ..put_off import PutOffSends
 from .client import SESSION_FIELD, LiveClient, write_answer

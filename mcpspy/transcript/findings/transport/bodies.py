@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ....records import CLIENT, SERVER, Close
-from ....wire.body import WholeBody
+from ....wire.http_body import WholeBody
 from ...http.head import LAST_EVENT_ID
 from ...http.transaction import Anomaly, ScopeKind, Stream, Transaction
 from ...model import Exchange

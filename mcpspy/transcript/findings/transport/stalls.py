@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT, SERVER, Stall
-from ....wire.body import WholeBody
 from ....wire.framing import FRAMINGS
+from ....wire.http_body import WholeBody
 from ....wire.json_spans import is_json
 from ....wire.lines import UNENDED, Lines
 from ...model import Exchange, UnpairedMessage

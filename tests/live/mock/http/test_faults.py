@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.live.http.host_check import HostCheck
+from mcpspy.live.http.listener import HostCheck
 from mcpspy.live.http.recorder import Numbers
 from mcpspy.live.mock.http.connection import Connection
 from mcpspy.live.mock.http.server import HttpMock, serve
