@@ -17,7 +17,9 @@ _MODULES = {
     "transcript.exchange": ("Exchange", "ForwardedCall", "UnpairedMessage"),
     "transcript.findings.rule": ("Finding", "Severity"),
     "transcript.http.head": ("Head",),
-    "transcript.http.transaction": ("AnnouncedEndpoint", "Anomaly", "KeepAlives", "Scope", "ScopeKind", "Stream", "Transaction"),
+    "transcript.http.transaction": (
+        "AnnouncedEndpoint", "Anomaly", "Closing", "KeepAlives", "Scope", "ScopeKind", "Stream", "Transaction",
+    ),
     "transcript.llm.model_call": ("ModelCall",),
     "transcript.llm.prompt": ("Answer", "Prompt", "ToolOffer", "ToolReturn", "ToolUse", "Turn", "Usage"),
     "transcript.mcp.revisions": ("Era",),
@@ -29,10 +31,10 @@ _MODULES = {
 _PUBLIC = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
 
 __all__ = [
-    "AnnouncedEndpoint", "Anomaly", "Answer", "Call", "CallPart", "CaptureError", "CaptureInfo", "ChannelEvent", "Close", "Damage",
-    "End", "Era", "Exchange", "Exit", "Finding", "ForwardedCall", "Frame", "Gap", "Head", "Header", "Intercept",
-    "KeepAlives", "Kind", "Lane", "Log", "McpspyError", "Message",
-    "ModelCall", "Note", "Numbered", "Open", "Outcome", "Partial", "Prompt", "Record", "Row", "Scope", "ScopeKind",
+    "AnnouncedEndpoint", "Anomaly", "Answer", "Call", "CallPart", "CaptureError", "CaptureInfo", "ChannelEvent", "Close", "Closing",
+    "Damage", "End", "Era", "Exchange", "Exit", "Finding", "ForwardedCall", "Frame", "Gap", "Head", "Header", "Intercept",
+    "KeepAlives", "Kind", "Lane", "Log", "McpspyError", "Message", "ModelCall",
+    "Note", "Numbered", "Open", "Outcome", "Partial", "Prompt", "Record", "Row", "Scope", "ScopeKind",
     "Severity", "Spawn", "Stall", "Stream", "Task", "ToolOffer", "ToolReturn", "ToolUse", "Transaction", "Transcript", "Turn",
     "Unknown", "UnpairedMessage", "Usage", "__version__", "open", "read", "transcribe",
 ]  # fmt: skip
@@ -64,7 +66,16 @@ if TYPE_CHECKING:
     from .transcript.exchange import Exchange, ForwardedCall, UnpairedMessage
     from .transcript.findings.rule import Finding, Severity
     from .transcript.http.head import Head
-    from .transcript.http.transaction import AnnouncedEndpoint, Anomaly, KeepAlives, Scope, ScopeKind, Stream, Transaction
+    from .transcript.http.transaction import (
+        AnnouncedEndpoint,
+        Anomaly,
+        Closing,
+        KeepAlives,
+        Scope,
+        ScopeKind,
+        Stream,
+        Transaction,
+    )
     from .transcript.llm.model_call import ModelCall
     from .transcript.llm.prompt import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
     from .transcript.mcp.revisions import Era

@@ -5,14 +5,11 @@ do without this module: they wait for no JSON library.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
 from .records import MAX_NUMBER, Close, Frame, Open
-
-_SHORT_LETTERS: Final = 4096
 
 _Number = Annotated[int, msgspec.Meta(ge=-MAX_NUMBER, le=MAX_NUMBER)]
 
@@ -48,8 +45,8 @@ class OpenLine(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field="
     name: str
     framing: str
     crc: str
-    connection: _Number | None = None
-    transaction: _Number | None = None
+    connection: _Number = 0
+    transaction: _Number = 0
     head: str = ""
     forwarded: str | msgspec.UnsetType = msgspec.UNSET
     redacted: tuple[tuple[_Number, _Number, str], ...] | None = None
@@ -62,14 +59,14 @@ class OpenLine(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field="
             name=self.name,
             sender=self.sender,
             stream=self.stream,
-            connection=self.connection or 0,
+            connection=self.connection,
             injected=self.injected or False,
-            forwarded=None if self.forwarded is msgspec.UNSET else _encoded(self.forwarded),
+            forwarded=None if self.forwarded is msgspec.UNSET else self.forwarded.encode(),
             framing=self.framing,
-            head=_encoded(self.head),
+            head=self.head.encode(),
             number=self.number,
             redacted=self.redacted or (),
-            transaction=self.transaction or 0,
+            transaction=self.transaction,
         )
 
 
@@ -89,6 +86,7 @@ class CloseLine(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field=
 
 
 UsualLine: TypeAlias = FrameLine | OpenLine | CloseLine
+USUAL_LINES: Final = (FrameLine, OpenLine, CloseLine)
 
 _decoder: Final = msgspec.json.Decoder(UsualLine)
 
@@ -97,11 +95,3 @@ decode_line: Final[Callable[[bytes], UsualLine]] = _decoder.decode
 
 decode_lines: Final[Callable[[bytes], list[UsualLine]]] = _decoder.decode_lines
 """Decode lines. Raises what `decode_line` raises, if one of them is not usual."""
-
-
-def _encoded(head: str) -> bytes:
-    """Encode a head. A session has few, so that equal ones are the same bytes."""
-    return _known_head(head) if len(head) <= _SHORT_LETTERS else head.encode()
-
-
-_known_head: Final = lru_cache(maxsize=1024)(str.encode)

@@ -21,7 +21,7 @@ SNIPPETS = "\n".join(re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.
 TEXT = re.sub(r"^```.*?^```$", "", PAGE, flags=re.DOTALL | re.MULTILINE)
 CLASSES = [name for name in mcpspy.__all__ if inspect.isclass(getattr(mcpspy, name))]
 RECORDS = [record.__name__ for record in Record.__args__]
-INTERNAL = {"assembly", "body", "credentials", "known", "limits", "rare"}
+INTERNAL = {"assembly", "body", "credentials", "known", "limits", "rare", "raw_bytes"}
 """Attributes that other modules of mcpspy need, and users do not."""
 
 

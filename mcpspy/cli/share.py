@@ -299,5 +299,5 @@ def _rows(path: str) -> dict[int, int]:
             case Transaction() | ModelCall():
                 transaction = row.transaction if isinstance(row, ModelCall) else row
                 streams = (transaction.request, transaction.response)
-                by_record.update((stream.opened.number, row.row) for stream in streams if stream is not None)
+                by_record.update((stream.record, row.row) for stream in streams if stream is not None)
     return by_record

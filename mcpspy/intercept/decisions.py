@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Final, Protocol
 
 from ..records import CLIENT, OTHER_SIDE, SERVER, Frame, Intercept, Note, Record, Side
-from ..transcript.decoder import message_of
+from ..transcript.envelope import message_of
 from ..transcript.filter.filter import MessageMatcher
 from ..transcript.filter.grammar import Filter, possible
 from ..transcript.mcp.fields import PARTIAL

@@ -96,7 +96,7 @@ class Excerpt:
                 transaction = row.transaction if isinstance(row, ModelCall) else row
                 for stream in (transaction.request, transaction.response):
                     if stream is not None:
-                        self._bodies.add(stream.opened.stream)
+                        self._bodies.add(stream.number)
         if isinstance(row, Exchange) and row.transaction is not None:
             self._transactions.add(row.transaction.number)
         if isinstance(row, Exchange | UnpairedMessage | Transaction | ModelCall):

@@ -91,5 +91,5 @@ class ClientRows:
 def _carriers(info: CaptureInfo) -> dict[int, Transaction]:
     carriers: dict[int, Transaction] = {}
     for transaction in info.transactions.values():
-        carriers.update((stream.opened.number, transaction) for stream in transaction.streams)
+        carriers.update((stream.record, transaction) for stream in transaction.streams)
     return carriers

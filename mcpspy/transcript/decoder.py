@@ -10,17 +10,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..records import BESIDE, CLIENT, SERVER, Frame, Intercept, Open, Side
-from ..wire.jsonrpc import Piece, cut, malformed, may_begin
+from ..wire.jsonrpc import Piece, malformed, may_begin
 from ..wire.lines import Lines, flaw_of
-from .mcp.fields import notification_facts, request_facts, result_facts
+from .envelope import message_of, messages, typed_message
 from .model import CaptureInfo, ChannelEvent, Kind, Log, Message, Row
 
 if TYPE_CHECKING:
+    from ..usual_lines import FrameLine
     from .intercepts import InterceptedFrames
 
-Decoded: TypeAlias = Message | Log | ChannelEvent
+_END: Final = slice(-2, None)
 
-_KINDS: Final = {kind.value: kind for kind in Kind}
+Decoded: TypeAlias = Message | Log | ChannelEvent
 
 _STDIO: Final[tuple[tuple[Side, str], ...]] = ((CLIENT, "stdin"), (SERVER, "stdout"), (SERVER, "stderr"))
 """Sender and name of a stdio tap's streams, by their numbers: for captures whose `open` records are missing."""
@@ -129,15 +130,13 @@ class Decoder:
             return self._doubtful(stream, frame)
         return [self._log(frame)] if stream.is_log else self._messages(stream, frame)
 
-    def senders_of_lines(self) -> dict[int, Side]:
-        """Return the senders of the streams whose next frame is a line with a message, about which nothing else is known."""
-        if self._intercepted is not None:
-            return {}
-        return {
-            number: stream.sender
-            for number, stream in self._streams.items()
-            if not (stream.is_log or stream.held or stream.damaged)
-        }
+    def message_on(self, line: FrameLine) -> Message | None:
+        """Return the message on a line of the capture; None if `feed` has to look at its record."""
+        stream = self._streams.get(line.stream)
+        if stream is None or line.part or stream.held or stream.damaged or stream.is_log or self._intercepted is not None:
+            return None
+        text = line.text
+        return typed_message(self._info, stream.sender, line, text) if text[_END] == "}\n" else None
 
     def close(self) -> list[Decoded]:
         """Return the frames whose last part never came."""
@@ -162,7 +161,6 @@ class Decoder:
         messages = self._messages(stream, stream.take(frame))
         if damaged and has_parts and messages[0].kind is Kind.MALFORMED:
             # The end of the held frame is missing, or its middle: `frame` is read better by itself.
-            self._info.messages -= len(messages)
             return [self._cut_short(stream), *self._messages(stream, frame)]
         messages[0].unkept_bytes += stream.left_out_bytes
         stream.forget()
@@ -187,56 +185,17 @@ class Decoder:
         data = frame.data
         if not data and frame.length:
             return [self._message(stream, frame, malformed(data, "not recorded"))]
-        messages = [self._message(stream, frame, piece) for piece in cut(data)]
+        found = messages(self._info, stream.sender, frame, data)
         if flaw := flaw_of(data):
-            for message in messages:
+            for message in found:
                 message.flaws = (*message.flaws, flaw)
-        return messages
+        return found
 
     def _message(self, stream: _StdioStream, frame: Frame, piece: Piece) -> Message:
         return message_of(self._info, stream.sender, frame, piece)
 
 
-def message_of(info: CaptureInfo, sender: Side, frame: Frame, piece: Piece) -> Message:
-    """Return the message for `piece` of `frame`, on the transcript's clock, and count it in `info`."""
-    shift_ns = info.shift_ns
-    at_ns = frame.at_ns + shift_ns if shift_ns else frame.at_ns
-    first_ns = at_ns if frame.first_ns == frame.at_ns else frame.first_ns + shift_ns
-    kind = _KINDS[piece.kind]
-    method = piece.method
-    target = token = revision = result_type = None
-    is_error = False
-    if kind is Kind.REQUEST:
-        target, token, revision = request_facts(method or "", piece.content)
-    elif kind is Kind.RESULT:
-        is_error, result_type = result_facts(piece.content)
-    elif kind is Kind.NOTIFICATION:
-        target, token, revision = notification_facts(method or "", piece.content)
-    info.messages += 1
-    return Message(
-        info.index,
-        frame.number,
-        frame.stream,
-        sender,
-        at_ns,
-        first_ns,
-        kind,
-        piece.raw,
-        piece.id,
-        method,
-        target,
-        piece.flaws,
-        piece.reason,
-        piece.batch,
-        is_error,
-        token,
-        0 if frame.data else frame.length,
-        result_type,
-        revision,
-    )
-
-
-def join_parts(parts: list[Frame]) -> Frame:
+def join_parts(parts: Sequence[Frame]) -> Frame:
     """Return one frame for its parts; without data if one of the parts was not recorded."""
     if len(parts) == 1:
         return parts[0]

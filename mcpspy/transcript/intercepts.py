@@ -124,10 +124,8 @@ class InterceptedFrames:
         answers = [content for content in contents if isinstance(content, Message) and content.kind in (RESULT, ERROR)]
         if forwarded == b"":
             kept = [content for content in contents if isinstance(content, Message) and content.kind is REQUEST]
-            info.messages -= len(contents) - len(kept)
             contents, flaws = kept, [*flaws, NOT_PASSED_ON]
         elif forwarded:
-            info.messages -= len(contents)
             forget()
             contents = decode(Frame(frame.stream, frame.at_ns, frame.first_ns, forwarded, number=frame.number))
         received = {content.id for content in contents if isinstance(content, Message)}

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from ..lazy_pattern import lazy_pattern
 from ..records import CLIENT
+from .digests import json_digest
 from .model import Exchange, Kind, Log, Message, Row, UnpairedMessage
 
 MAX_LINE_BYTES: Final = 1 << 20
@@ -112,16 +113,6 @@ def _time(pair: tuple[int, Message]) -> int:
 # --- Digests of values, whatever their spelling and the order of their members ---
 
 
-def _digest(value: Any) -> bytes | None:
-    try:
-        text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    except (ValueError, RecursionError):
-        return None
-    from .digests import blake2b
-
-    return blake2b(text.encode(), digest_size=16).digest()
-
-
 def _number(text: str) -> int | float:
     """Return `1` for `1.0`, as every language with one kind of number does."""
     number = float(text)
@@ -141,7 +132,7 @@ _decoder: Final = json.JSONDecoder(parse_float=_number, parse_int=_integer, stri
 def _digest_of(message: Message) -> bytes | None:
     text = message.raw.decode("utf-8", "replace").removeprefix("\ufeff").strip()
     try:
-        return _digest(_decoder.decode(text))
+        return json_digest(_decoder.decode(text))
     except (ValueError, RecursionError):
         return None
 
@@ -174,7 +165,7 @@ def _quotations(log: Log) -> Iterator[_Quotation]:
             gave_up = parsed is None  # it may have read to the end of the line: once is enough
         value, end = parsed or (None, at + 1)
         if isinstance(value, dict) and ("jsonrpc" in value or "method" in value or "id" in value):
-            digest = _digest(value)
+            digest = json_digest(value)
             if digest is not None:
                 yield _Quotation(log, _key(log.capture, value), digest, at, end)
         at = text.find("{", end)

@@ -118,10 +118,6 @@ class Message(msgspec.Struct, eq=False, gc=False, array_like=True):
         return body.get(name) if isinstance(body, dict) else None
 
 
-class UsualMessage(Message, eq=False, gc=False, array_like=True):
-    """A message that is the whole text of one line of the capture."""
-
-
 MARK: Final = "intercepted"
 """The beginning of the flaws of messages on which an intercept acted, as in `intercepted: delay 3 s`."""
 

@@ -20,7 +20,7 @@ import msgspec
 
 from ..records import Exit, Header, Open, Record
 from .exchange import Exchange, ForwardedCall, UnpairedMessage, shared_answer
-from .http.transaction import Transaction
+from .http.transaction import Stream, Transaction
 from .llm.model_call import ModelCall
 from .message import Kind, Message
 from .outcome import HTTP_ERRORS, HTTP_FAILURES, HTTP_REDIRECTS, NO_ANSWERS, Outcome
@@ -113,8 +113,8 @@ class CaptureInfo(msgspec.Struct, eq=False):
     """The present, on the transcript's clock, for a capture that is still being recorded; None if nobody said so."""
     closed: bool = False
     """True if no more records will come: its `end` was read, or the reader reached the end of the file."""
-    streams: dict[int, Open] = {}
-    """The record that opened each stream, by the stream's number."""
+    streams: dict[int, Open | Stream] = {}
+    """The record that opened each stream, or over HTTP the stream itself, by the stream's number."""
     transactions: dict[int, Transaction] = {}
     """Its HTTP transactions, by their numbers; empty on stdio."""
     client_names: dict[str, None] = {}

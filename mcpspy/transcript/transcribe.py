@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
-from itertools import chain, count, groupby
-from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
+from itertools import chain, count
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ..records import (
     CLIENT,
@@ -34,7 +34,7 @@ from ..records import (
     connection_ports,
     connection_processes,
 )
-from ..usual_lines import FrameLine
+from ..usual_lines import CloseLine, FrameLine, OpenLine, UsualLine
 from .absent_facts import mark_unread
 from .correlator import Correlator
 from .decoder import Decoded, Decoder
@@ -53,7 +53,6 @@ from .model import (
     UnpairedMessage,
     name_lanes,
 )
-from .usual import UsualPairing
 
 if TYPE_CHECKING:
     from .calls.join import CallJoiner
@@ -94,7 +93,7 @@ def transcribe(
 class _Batches(Protocol):
     """Records that can be taken many at a time, as `mcpspy.read` returns them."""
 
-    def batches(self) -> Iterator[list[Record | FrameLine]]: ...
+    def batches(self) -> Iterator[list[Record | UsualLine]]: ...
 
 
 class Transcriber:
@@ -138,12 +137,16 @@ class Transcriber:
             return ()
         return self._captures[capture].feed(record)
 
-    def feed_lines(self, batch: Sequence[Record | FrameLine]) -> None:
+    def feed_lines(self, batch: Sequence[Record | UsualLine]) -> None:
         """Take in the next records of the only capture."""
         if not self._captures:
             self._begin(0)
-        capture = self._captures[0]
-        capture.feed_lines(batch, self.feed)
+        feed = self._captures[0].feed
+        for record in batch:
+            if isinstance(record, Header):
+                self.feed(record)
+            else:
+                feed(record)
 
     def close(self, capture: int | None = None) -> list[Row]:
         """End this capture, of which no more records will come; None: all captures."""
@@ -195,8 +198,8 @@ class _CaptureReader:
     """Rows from the records of one capture. On stdio a capture is also the scope of its ids; HTTP has scopes of its own."""
 
     __slots__ = (
-        "_calls", "_correlator", "_damaged_ns", "_decoder", "_holes", "_http", "_keep_frames", "_next_row", "_on_client_name",
-        "_probes", "_rows", "_unread_from", "_usual", "info",
+        "_calls", "_correlator", "_damaged_ns", "_decoder", "_holes", "_http", "_keep_frames", "_knows_client", "_next_row",
+        "_on_client_name", "_probes", "_rows", "_unread_from", "info",
     )  # fmt: skip
 
     def __init__(
@@ -224,34 +227,39 @@ class _CaptureReader:
             self._calls = CallJoiner(info)
         self._probes = ProbeDetector()
         self._correlator = Correlator(next_row, self._probes)
-        self._usual = UsualPairing(info, self._correlator, self._calls, next_row)
+        self._knows_client = False
         self._unread_from: dict[int, int] = {}
         self._holes: dict[Side, int] = {}
         """The number of the last record in whose place, or before which, messages of a side are missing."""
         self._damaged_ns = -1
 
-    def feed(self, record: Record) -> Sequence[Row]:
-        info = self.info
+    def feed(self, record: Record | UsualLine) -> Sequence[Row]:
+        info, http = self.info, self._http
         if record.at_ns > info.last_ns:  # noqa: PLR1730 - `max` is a call per record
             info.last_ns = record.at_ns
+        if isinstance(record, FrameLine):
+            if http is None and (message := self._decoder.message_on(record)) is not None:
+                return self._add_message(message)
+            record = record.record()
         if isinstance(record, Frame):
             if not record.data and record.length:
                 info.unkept += 1
-            if self._http is not None and (rows := self._http.frame(record)) is not None:
+            if http is not None and (rows := http.frame(record)) is not None:
                 return rows
             if not record.data and (stream := info.streams.get(record.stream)):
                 self._holes[stream.sender] = record.number
             return self._add(self._decoder.feed(record))
-        if isinstance(record, Open):
+        if isinstance(record, (Open, OpenLine)):
             if record.transaction:
-                if self._http is None:
-                    self._http = self._assembler()
-                return self._http.open(record)
-            self._decoder.open(record)
+                if http is None:
+                    http = self._http = self._assembler()
+                return http.open(record)
+            self._decoder.open(record.record() if isinstance(record, OpenLine) else record)
             return ()
-        http = self._http
-        if http is not None and isinstance(record, Close) and (rows := http.close(record)) is not None:
+        if http is not None and isinstance(record, (Close, CloseLine)) and (rows := http.close(record)) is not None:
             return rows
+        if isinstance(record, CloseLine):
+            record = record.record()
         if http is not None and isinstance(record, Note) and (rows := http.note(record)) is not None:
             return rows
         if isinstance(record, Note) and record.topic == CLIENT_PROCESSES:
@@ -263,43 +271,6 @@ class _CaptureReader:
         event = ChannelEvent(info.index, record.at_ns + info.shift_ns, record)
         self._rows.append(event)
         return (event, *self._consequences(record))
-
-    def feed_lines(self, batch: Sequence[Record | FrameLine], feed: Callable[[Record], object]) -> None:
-        """Take in usual messages of stdio at once, and have everything else fed as a record."""
-        if self._http is not None:  # hardly any frame follows another
-            for item in batch:
-                self.feed(item.record() if isinstance(item, FrameLine) else item)
-            return
-        if set(map(type, batch)) == {FrameLine}:
-            self._feed_frames(cast("Sequence[FrameLine]", batch), feed)
-            return
-        for kind, records in groupby(batch, type):
-            if kind is FrameLine:
-                self._feed_frames(cast("list[FrameLine]", [*records]), feed)
-            else:
-                for record in cast("Iterator[Record]", records):
-                    feed(record)
-
-    def _feed_frames(self, lines: Sequence[FrameLine], feed: Callable[[Record], object]) -> None:
-        """Do the same for frames. The messages and the last time are noted first, because no frame reads them."""
-        info, rest = self.info, iter(lines)
-        info.messages += len(lines)
-        info.last_ns = max(info.last_ns, *[line.at_ns for line in lines])
-        while True:
-            if senders := self._senders():
-                rows: list[Row] = []
-                line = self._usual.take(rest, senders, rows)
-                self._rows += rows
-            else:
-                line = next(rest, None)
-            if line is None:
-                return
-            info.messages -= 1  # `feed` counts it
-            feed(line.record())
-
-    def _senders(self) -> dict[int, Side]:
-        """Return the senders of streams on which usual messages may come next."""
-        return self._decoder.senders_of_lines() if self._http is None and not self.info.shift_ns else {}
 
     def close(self) -> Sequence[Row]:
         rows = self._add(self._decoder.close())
@@ -387,36 +358,37 @@ class _CaptureReader:
         rows: list[Row] = []
         for item in decoded:
             if isinstance(item, Message):
-                row, first = self._add_message(item)
-                if self._probes.changed:
-                    rows += self._probes.take_changed()
-                rows.append(row)
-                if first is not None:
-                    rows.append(first)
+                rows += self._add_message(item)
             else:
                 self._rows.append(item)
                 rows.append(item)
         has_changes = self.info.restarted or self.info.intercepted_ns is not None
         return [*rows, *self._decoder.mark_requests(self._rows)] if has_changes else rows
 
-    def _add_message(self, message: Message) -> tuple[Exchange | UnpairedMessage, Exchange | None]:
-        """Pair a message. Return the row that it became part of, and the first row of the call that it changed."""
+    def _add_message(self, message: Message) -> Sequence[Row]:
+        """Pair a message. Return the row that it became part of, and those that changed with it."""
+        info, joiner = self.info, self._calls
+        info.messages += 1
         row = self._correlator.feed(message)
-        if not self._usual.knows_client and message.kind is REQUEST and message.sender == CLIENT:
+        if not self._knows_client and message.kind is REQUEST and message.sender == CLIENT:
             self._look_for_name(message)
         if isinstance(row, UnpairedMessage) or row.request is message:
             self._rows.append(row)
-        joiner = self._calls
-        if joiner is not None and (self.info.calls or joiner.may_begin(message)):
-            return row, joiner.feed(row, message)
-        return row, None
+        changed: list[Row] = [*self._probes.take_changed(), row] if self._probes.changed else [row]
+        if (
+            joiner is not None
+            and (info.calls or joiner.may_begin(message))
+            and (first := joiner.feed(row, message)) is not None
+        ):
+            changed.append(first)
+        return changed
 
     def _look_for_name(self, request: Message) -> None:
         """Learn the client's name from one of its requests. Looking for the word first keeps this off the hot path."""
         if b"clientInfo" in request.raw:
             name = client_name(request.raw)
             if name is not None:
-                self._usual.knows_client = True
+                self._knows_client = True
                 self._on_client_name(self.info, name)
 
 

@@ -48,7 +48,7 @@ def watched(facts: WatchedCapture, watcher: Callable[[], W]) -> W:
     known: W | None = facts.watchers.get(watcher)
     if known is None:
         known = facts.watchers[watcher] = watcher()
-        known.feed(getattr(facts, _kind_of(known)))
+        known.feed(getattr(facts, getattr(known, "of", "exchanges")))
     return known
 
 
@@ -57,7 +57,3 @@ def watched_rows(transcript: Transcript, watcher: Callable[[Transcript], W]) -> 
     new = watcher(transcript)
     new.feed(transcript.rows)
     return new
-
-
-def _kind_of(watcher: object) -> ExchangeKind:
-    return getattr(watcher, "of", "exchanges")

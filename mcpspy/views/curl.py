@@ -84,8 +84,8 @@ def _head(transaction: Transaction) -> Head:
     """Return the head as it was forwarded to the server, or as it came."""
     if transaction.request is None:
         return read_head(b"")
-    opened = transaction.request.opened
-    return read_head(opened.head if opened.forwarded is None else opened.forwarded)
+    request = transaction.request
+    return request.head if request.forwarded is None else read_head(request.forwarded)
 
 
 def _url(head: Head, capture: CaptureInfo, transaction: Transaction) -> str:

@@ -75,7 +75,7 @@ def _request(transaction: Transaction, capture: CaptureInfo) -> dict[str, Any]:
         "queryString": [
             {"name": name, "value": value} for name, value in parse_qsl(split_url(url).query, keep_blank_values=True)
         ],
-        "headersSize": _UNKNOWN if transaction.request is None else len(transaction.request.opened.head),
+        "headersSize": _UNKNOWN if transaction.request is None else len(transaction.request.raw_head),
         "bodySize": 0 if transaction.request is None else transaction.request.body_bytes,
     }
     if head is not None and transaction.request is not None and transaction.request.body_bytes:
@@ -104,7 +104,7 @@ def _response(transaction: Transaction) -> dict[str, Any]:
         content["encoding"] = encoding
     return {
         "status": transaction.status, "statusText": head.reason, "httpVersion": "HTTP/1.1", "cookies": [], "headers": _fields(head),
-        "content": content, "redirectURL": head.get("location"), "headersSize": len(response.opened.head),
+        "content": content, "redirectURL": head.get("location"), "headersSize": len(response.raw_head),
         "bodySize": response.body_bytes,
     }  # fmt: skip
 

@@ -119,7 +119,7 @@ def _piece(raw: bytes, envelope: _Envelope) -> Piece:
     flaws: tuple[str, ...] = ()
     if envelope.jsonrpc != "2.0":
         flaws = ("no-jsonrpc",) if envelope.jsonrpc is None else ("jsonrpc-version",)
-    if not raw.isascii() and not _is_utf8(raw):
+    if not raw.isascii() and not is_utf8(raw):
         flaws = (*flaws, "invalid-utf-8")
     id = None
     if envelope.id is not _ABSENT:
@@ -206,7 +206,8 @@ def _rare_piece(raw: bytes, text: bytes) -> Piece:
     return msgspec.structs.replace(piece, flaws=(*piece.flaws, *anomalies(text)))
 
 
-def _is_utf8(data: bytes) -> bool:
+def is_utf8(data: bytes) -> bool:
+    """Return whether bytes are UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:

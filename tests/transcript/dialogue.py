@@ -185,8 +185,8 @@ def spelled(value: Any) -> Any:
     if is_dataclass(value):
         return (type(value).__name__, *(spelled(getattr(value, field.name)) for field in fields(value)))
     if hasattr(value, "__struct_fields__"):
-        name = type(value).__name__.removeprefix("Usual")  # a `UsualMessage` is a `Message` in all that it says
-        return (name, *(spelled(getattr(value, name)) for name in value.__struct_fields__ if name != "known"))
+        name = type(value).__name__
+        return (name, *(spelled(getattr(value, name)) for name in value.__struct_fields__ if name not in ("assembly", "known")))
     if isinstance(value, list | tuple):
         return [spelled(item) for item in value]
     if isinstance(value, dict):

@@ -15,14 +15,14 @@ from contextlib import AbstractContextManager
 from io import BytesIO
 from operator import itemgetter
 from os import PathLike, fspath
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final
 
 import msgspec
 
 from ...errors import CaptureError
 from ...lazy_pattern import lazy_pattern
 from ...records import Damage, Frame, Gap, Open, Record
-from ...usual_lines import FrameLine, decode_line, decode_lines
+from ...usual_lines import USUAL_LINES, UsualLine, decode_line, decode_lines
 from .format import FORMAT, header_from, record_from
 
 CHUNK_BYTES = 1 << 20
@@ -75,14 +75,14 @@ class CaptureRecords:
         self._progress = progress
         self._records: Iterator[Record] | None = None
 
-    def batches(self) -> Iterator[list[Record | FrameLine]]:
-        """Return the records of some bytes at a time, plain frames as the lines that they are on. Raises: CaptureError; OSError."""
+    def batches(self) -> Iterator[list[Record | UsualLine]]:
+        """Return the records of some bytes at a time, usual ones as the lines that they are on. Raises: CaptureError; OSError."""
         return _batches(self._open, Reader(self._name), self._progress)
 
     def __iter__(self) -> Iterator[Record]:
         if self._records is None:
             self._records = (
-                record.record() if isinstance(record, FrameLine) else record for batch in self.batches() for record in batch
+                record.record() if isinstance(record, USUAL_LINES) else record for batch in self.batches() for record in batch
             )
         return self._records
 
@@ -94,7 +94,7 @@ def _batches(  # knows no CaptureRecords: then a file of which only the header i
     make: Callable[[], AbstractContextManager[BinaryIO]],
     reader: Reader,
     progress: Callable[[int], None] | None,
-) -> Iterator[list[Record | FrameLine]]:
+) -> Iterator[list[Record | UsualLine]]:
     with make() as file:
         while chunk := file.read(_BATCH_BYTES):
             yield reader.feed_lines(chunk)
@@ -175,11 +175,11 @@ class Reader:
 
     def feed(self, data: bytes) -> list[Record]:
         """Return the records that `data`, the next bytes of the file, completes."""
-        return [record.record() if isinstance(record, FrameLine) else record for record in self.feed_lines(data)]
+        return [record.record() if isinstance(record, USUAL_LINES) else record for record in self.feed_lines(data)]
 
-    def feed_lines(self, data: bytes) -> list[Record | FrameLine]:
-        """Do the same, with the lines of plain frames in place of their records."""
-        records: list[Record | FrameLine] = []
+    def feed_lines(self, data: bytes) -> list[Record | UsualLine]:
+        """Do the same, with usual lines in place of their records."""
+        records: list[Record | UsualLine] = []
         end = data.rfind(b"\n") + 1
         if end:
             block = b"".join((*self._held, data[:end])) if self._held else data[:end]
@@ -194,7 +194,7 @@ class Reader:
             records += self._hold(data[end:])
         return records
 
-    def _usual_records(self, block: bytes) -> Sequence[Record | FrameLine] | None:
+    def _usual_records(self, block: bytes) -> Sequence[Record | UsualLine] | None:
         """Return the records of a block in which all lines are usual and have the numbers that are due; None for others."""
         if not self._started or self._skipping:
             return None
@@ -210,11 +210,9 @@ class Reader:
         self._line += len(lines)
         self._offset += len(block)
         self._next, self._at_ns, self._unread = due, usual[-1].at_ns, 0
-        if set(map(type, usual)) == {FrameLine}:
-            return cast("list[FrameLine]", usual)
-        return [line if isinstance(line, FrameLine) else line.record() for line in usual]
+        return usual
 
-    def _read_lines(self, lines: list[bytes], records: list[Record | FrameLine]) -> None:
+    def _read_lines(self, lines: list[bytes], records: list[Record | UsualLine]) -> None:
         """Read lines one by one: usual ones here, and those that are damaged or not usual in `_read_line`."""
         for line in lines:
             self._line += 1
@@ -227,16 +225,14 @@ class Reader:
                 self._next, self._at_ns, self._unread = record.number + 1, record.at_ns, 0
             self._offset += len(line) + 1
 
-    def _usual_record(self, line: bytes) -> Record | FrameLine | None:
+    def _usual_record(self, line: bytes) -> Record | UsualLine | None:
         if not self._started or self._skipping or not _is_sealed(line):
             return None
         try:
             usual = decode_line(line)
         except UNREADABLE:
             return None
-        if usual.number != self._next:
-            return None
-        return usual if isinstance(usual, FrameLine) else usual.record()
+        return usual if usual.number == self._next else None
 
     def close(self) -> list[Record]:
         """Return the records of the end of the file: a last line without its end, a header that never came."""

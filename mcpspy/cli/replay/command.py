@@ -377,11 +377,6 @@ class _ReplaySelection:
         """The requests to send."""
         return [request for plan in self.plans for request in plan.requests]
 
-    @property
-    def selected_requests(self) -> list[Exchange]:
-        """The requests to send that were selected."""
-        return [request for request in self.requests if self.selected is None or request.row in self.selected]
-
 
 def _select_requests(what: str, only: tuple[str, ...], carried: tuple[str, ...]) -> _ReplaySelection:
     """Select what a WHAT and `--only` name together. Raises: AddressError, ReplayError, FilterError."""

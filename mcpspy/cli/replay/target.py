@@ -211,7 +211,7 @@ def missing_fields(capture: CaptureInfo, target: Target) -> list[str]:
     missing: dict[str, str] = {}
     for transaction in capture.transactions.values() if target.url else ():
         request = transaction.request
-        lines = () if request is None else request.opened.head.split(b"\r\n")[1:]
+        lines = () if request is None else request.raw_head.split(b"\r\n")[1:]
         for line in lines:
             name = line.partition(b":")[0].decode("latin-1").strip()
             if name and not _of_every_client.fullmatch(name.lower()) and name.lower() not in sent:

@@ -14,7 +14,7 @@ from typing import Final
 from ...platform.loops import Interrupts, cancel_at_end
 from ...records import SERVER, Frame, Note, Sink
 from ...replay.client.player import PlanPlayer, PlayedMessage
-from ...transcript.decoder import message_of
+from ...transcript.envelope import message_of
 from ...transcript.model import CaptureInfo
 from ...wire.jsonrpc import cut
 from .protocol import Failure, ServerListener, UpstreamClient

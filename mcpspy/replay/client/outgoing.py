@@ -15,8 +15,8 @@ from typing import Final
 
 from ...lazy_pattern import lazy_pattern
 from ...records import CLIENT, PSEUDONYM_PATTERN, Frame
-from ...transcript.decoder import message_of
 from ...transcript.definitions import DefinitionKind, offers
+from ...transcript.envelope import message_of
 from ...transcript.model import CaptureInfo, Exchange, Message, Transcript
 from ...wire.edits import ValueEdit, with_values
 from ...wire.jsonrpc import cut

@@ -191,7 +191,7 @@ class _PlanReader:
             self._add(response.at_ns, response.number, ExpectedAnswer(row=row.row, is_recorded=is_owed))
         elif row.transaction is not None and row.transaction.response is not None and refusal_status(row):
             opened = row.transaction.response
-            self._add(opened.at_ns, opened.opened.number, ExpectedAnswer(row=row.row))
+            self._add(opened.at_ns, opened.record, ExpectedAnswer(row=row.row))
         for message in row.notifications:
             if message.sender == SERVER:
                 self._expect(message, row.row if message.method == PROGRESS else 0)

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from ...lazy_pattern import lazy_pattern
 from ...records import SERVER, Frame
-from ...transcript.decoder import message_of
+from ...transcript.envelope import message_of
 from ...transcript.http.transaction import DONE_EVENT, OTHER_EVENT, ScopeKind
 from ...transcript.mcp.methods import CANCELLED, PROGRESS
 from ...transcript.model import HTTP_REDIRECTS, CaptureInfo, Kind, Transcript, UnpairedMessage
@@ -75,7 +75,7 @@ def event_rows(transcript: Transcript, capture: CaptureInfo) -> list[UnpairedMes
         rows = {exchange.transaction.number: exchange.row for exchange in exchanges if exchange.transaction is not None}
     made: list[UnpairedMessage] = []
     for transaction, anomaly in events:
-        stream = 0 if transaction.response is None else transaction.response.opened.stream
+        stream = 0 if transaction.response is None else transaction.response.number
         frame = Frame(stream, anomaly.at_ns, anomaly.at_ns, anomaly.data, number=anomaly.number)
         message = message_of(info, SERVER, frame, malformed(anomaly.data, anomaly.name))
         made.append(UnpairedMessage(transaction.row or rows.get(transaction.number, 0), message))

@@ -160,7 +160,7 @@ def _events(response: Stream, request_ns: int, shift_ns: int) -> Iterator[ReplyP
 
 def _pieces(response: Stream) -> Iterator[tuple[int, bytes, bool]]:
     """Yield events, or parts of them: the time on the capture's clock, the bytes, and whether more of the event follows."""
-    if response.opened.framing == "sse":
+    if response.framing == "sse":
         yield from ((frame.at_ns, frame.data, frame.part) for frame in response.kept)
         return
     decompressor, events, at_ns = Decompressor(response.head.get("content-encoding")), SseEvents(), 0

@@ -4,11 +4,11 @@ Messages go in, names come out. Payloads are read only of the few messages that 
 another shape than the specification wants refers to nothing. Source: see `call`.
 """
 
-import json
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from ...wire.json_spans import Slice, id_key, members, string
+from ..digests import digest, json_digest
 from ..exchange import Exchange
 from ..mcp.codes import RELATED_TASK, SUBSCRIPTION_ID, URL_ELICITATION_REQUIRED
 from ..message import Message
@@ -37,14 +37,8 @@ def fingerprint(request: Message) -> bytes:
     params = request.params
     if not isinstance(params, dict):
         return b""
-    from ..digests import blake2b
-
     lasting = {name: value for name, value in params.items() if name not in _NEW_IN_EACH_ROUND}
-    try:
-        text = json.dumps(lasting, sort_keys=True)
-    except (ValueError, RecursionError):
-        return blake2b(request.raw, digest_size=16).digest()
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return json_digest(lasting) or digest(request.raw)
 
 
 def required_input(row: Exchange, result: Message) -> Iterable[Name]:

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ..model import Exchange
 
@@ -15,60 +15,23 @@ NEVER: Final = (1 << 63) - 1
 """The time of an answer that did not come."""
 
 
-class Requests:
-    """Requests in the order of their rows."""
-
-    __slots__ = ("_exchanges", "answered_ns", "longest_ns", "rows", "times_ns")
-
-    def __init__(self) -> None:
-        self._exchanges: list[Exchange] = []
-        self.rows = array("Q")
-        self.times_ns = array("q")
-        self.answered_ns = array("q")
-        self.longest_ns: dict[str, int] = {}
-        """The longest time that an answer took, by method."""
-
-    def append(self, exchange: Exchange) -> None:
-        """Add a request."""
-        response = exchange.response
-        self._exchanges.append(exchange)
-        self.rows.append(exchange.row)
-        self.times_ns.append(exchange.at_ns)
-        self.answered_ns.append(NEVER if response is None else response.at_ns)
-        if response is not None:
-            took_ns = response.at_ns - exchange.at_ns
-            if took_ns > self.longest_ns.get(exchange.method, 0):
-                self.longest_ns[exchange.method] = took_ns
-
-    def sort(self) -> None:
-        """Sort them by time, which they nearly always are."""
-        times_ns = self.times_ns
-        if all(times_ns[at] <= times_ns[at + 1] for at in range(len(times_ns) - 1)):
-            return
-        order = sorted(range(len(times_ns)), key=lambda at: (times_ns[at], self.rows[at]))
-        self._exchanges = [self._exchanges[at] for at in order]
-        self.rows = array("Q", [self.rows[at] for at in order])
-        self.answered_ns = array("q", [self.answered_ns[at] for at in order])
-        self.times_ns = array("q", [times_ns[at] for at in order])
-
-    def exchange(self, at: int) -> Exchange:
-        """Return the request at this place."""
-        return self._exchanges[at]
-
-
 class AnswerIndex:
     """The requests of one side, by time, and the times of their answers; each question takes a binary search."""
 
-    __slots__ = ("_answered_ns", "_requests", "_rows", "_soonest", "_sorted_ns", "_times_ns")
+    __slots__ = ("_answered_ns", "_longest_ns", "_requests", "_soonest", "_sorted_ns", "_times_ns")
 
-    def __init__(self, requests: Requests) -> None:
-        requests.sort()
-        self._requests = requests
-        self._rows, self._times_ns, self._answered_ns = requests.rows, requests.times_ns, requests.answered_ns
+    def __init__(self, requests: Iterable[Exchange] = ()) -> None:
+        self._requests = sorted(requests, key=lambda exchange: (exchange.at_ns, exchange.row))
+        self._times_ns = array("q", [exchange.at_ns for exchange in self._requests])
+        self._answered_ns = array("q", map(_answered_ns, self._requests))
         self._sorted_ns: Sequence[int] = array("q", sorted(self._answered_ns))
-        self._soonest = array("Q", range(len(self._rows)))
+        self._longest_ns: dict[str, int] = {}
+        for exchange, answered_ns in zip(self._requests, self._answered_ns, strict=True):
+            if answered_ns != NEVER and answered_ns - exchange.at_ns > self._longest_ns.get(exchange.method, 0):
+                self._longest_ns[exchange.method] = answered_ns - exchange.at_ns
+        self._soonest = array("Q", range(len(self._requests)))
         """For each request the one that was answered first, of itself and those after it."""
-        for at in range(len(self._rows) - 2, -1, -1):
+        for at in range(len(self._requests) - 2, -1, -1):
             if self._answered_ns[self._soonest[at + 1]] < self._answered_ns[at]:
                 self._soonest[at] = self._soonest[at + 1]
 
@@ -82,24 +45,28 @@ class AnswerIndex:
         With the row of a request made then, those count too that came with it in one read.
         """
         at = bisect_right(self._times_ns, since_ns)
-        while row is not None and at and self._rows[at - 1] > row and self._times_ns[at - 1] == since_ns:
+        while row is not None and at and self._requests[at - 1].row > row and self._times_ns[at - 1] == since_ns:
             at -= 1
-        if at == len(self._rows) or self._answered_ns[self._soonest[at]] > until_ns:
+        if at == len(self._requests) or self._answered_ns[self._soonest[at]] > until_ns:
             return None
-        return self._requests.exchange(self._soonest[at])
+        return self._requests[self._soonest[at]]
 
     def longest_ns(self, method: str) -> int:
         """Return how long the answer took that took longest, of requests with this method; 0 if none was answered."""
-        return self._requests.longest_ns.get(method, 0)
+        return self._longest_ns.get(method, 0)
 
     def last_waiting(self, since_ns: int, until_ns: int) -> Exchange | None:
         """Return the last request made in a time span, if it had no answer by the end of that."""
         at = bisect_left(self._times_ns, until_ns) - 1
         if at < 0 or self._times_ns[at] < since_ns or self._answered_ns[at] < until_ns:
             return None
-        return self._requests.exchange(at)
+        return self._requests[at]
 
     def is_of_another(self, at_ns: int, row: int, slack_ns: int) -> bool:
         """Return whether the last request before a time is another, and had no answer, or got it less than the slack before."""
         at = bisect_right(self._times_ns, at_ns) - 1
-        return at >= 0 and self._rows[at] != row and self._answered_ns[at] >= at_ns - slack_ns
+        return at >= 0 and self._requests[at].row != row and self._answered_ns[at] >= at_ns - slack_ns
+
+
+def _answered_ns(exchange: Exchange) -> int:
+    return NEVER if exchange.response is None else exchange.response.at_ns

@@ -452,16 +452,22 @@ def clients(facts: CaptureFacts) -> KnownClients:
 
 def agreed_revisions(facts: CaptureFacts) -> dict[ScopeKey, str]:
     """Give for each session of HTTP the revision that its handshake agreed on."""
-    agreed = map(agreed_revision, facts.initializes)
-    return dict(session for session in agreed if session is not None)
+    agreed: dict[ScopeKey, str] = {}
+    for initialize in facts.initializes:
+        response, transaction = initialize.response, initialize.transaction
+        if transaction is not None and transaction.scope.session and response is not None and response.kind is Kind.RESULT:
+            agreed |= {transaction.scope.session: response.revision} if response.revision else {}
+    return agreed
 
 
-def agreed_revision(initialize: Exchange) -> tuple[str, str] | None:
-    """Return the session of HTTP that a handshake opened, and the revision that it agreed on."""
-    response, transaction = initialize.response, initialize.transaction
-    if transaction is None or response is None or not transaction.scope.session:
-        return None
-    return (transaction.scope.session, response.revision) if response.kind is Kind.RESULT and response.revision else None
+def client_requests(facts: CaptureFacts) -> Iterator[tuple[Exchange, Transaction, str | None]]:
+    """Yield the client's requests over HTTP, each with its transaction and the revision that its session agreed on."""
+    agreed = agreed_revisions(facts)
+    for exchange in facts.http:
+        transaction = exchange.transaction
+        if transaction is not None and exchange.request.sender == CLIENT:
+            session = transaction.scope.session
+            yield exchange, transaction, agreed.get(session) if session else None
 
 
 def _is_spelled_otherwise(request: Message, response: Message) -> bool:

@@ -111,7 +111,7 @@ class GatewaySigns:
         for transaction in transactions.values():
             for opened in (transaction.request, transaction.response):
                 if opened is not None:
-                    by_record[opened.opened.number] = transaction.number
+                    by_record[opened.record] = transaction.number
         return by_record
 
     @cached_property
@@ -193,7 +193,7 @@ class GatewaySigns:
 def _silent_ns(transaction: Transaction) -> int | None:
     """Return how long a stream of events had been silent when the server's side broke it off; None if it did not."""
     response, ended_ns = transaction.response, transaction.ended_ns
-    if response is None or response.close is None or ended_ns is None or response.opened.framing != "sse":
+    if response is None or response.close is None or ended_ns is None or response.framing != "sse":
         return None
     return ended_ns - _last_ns(transaction, response) if response.close.by == SERVER and response.close.how != "eof" else None
 

@@ -27,7 +27,7 @@ def hit_on_stream(
 ) -> Hit:
     """Make a finding about the request or the response of a transaction; its time is the beginning of that stream, if not given."""
     return hit(
-        rule, at_ns=stream.at_ns if at_ns is None else at_ns, capture=transaction.capture, number=stream.opened.number,
+        rule, at_ns=stream.at_ns if at_ns is None else at_ns, capture=transaction.capture, number=stream.record,
         row=facts.row_of(transaction), what=what, culprit=culprit, **details,
     )  # fmt: skip
 

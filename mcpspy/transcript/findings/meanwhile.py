@@ -12,7 +12,7 @@ from ...records import CLIENT, OTHER_SIDE, SERVER, Side
 from ..absent_facts import imported_facts
 from ..log_lines import error_line, unwrapped
 from ..model import Exchange, Kind, Log, UnpairedMessage
-from .answer_index import AnswerIndex, Requests
+from .answer_index import AnswerIndex
 from .facts import AnswerKey, CaptureFacts, scope_key
 from .timeout_signs import is_timeout
 from .words import call_name, quoted
@@ -197,15 +197,11 @@ def held_up(facts: CaptureFacts, exchange: Exchange) -> Exchange | None:
 def _index(facts: CaptureFacts, sender: Side, exchange: Exchange) -> AnswerIndex:
     """Return the requests of one side. All indexes of a capture are made at the first question."""
     if not facts.answers:
-        by_key: dict[AnswerKey, Requests] = {}
+        by_key: dict[AnswerKey, list[Exchange]] = {}
         for row in facts.exchanges:
-            key = _key(row.sender, row)
-            requests = by_key.get(key)
-            if requests is None:
-                requests = by_key[key] = Requests()
-            requests.append(row)
+            by_key.setdefault(_key(row.sender, row), []).append(row)
         facts.answers = {key: AnswerIndex(requests) for key, requests in by_key.items()}
-    return facts.answers.get(_key(sender, exchange)) or AnswerIndex(Requests())
+    return facts.answers.get(_key(sender, exchange)) or AnswerIndex()
 
 
 def _key(sender: Side, exchange: Exchange) -> AnswerKey:

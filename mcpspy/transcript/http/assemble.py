@@ -9,14 +9,17 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from ...records import CLIENT, SERVER, Close, Frame, Intercept, Note, Open
 from ...wire.json_spans import members, string
 from ...wire.login import is_metadata_path, login_urls
 from ...wire.sse import SseEvent, parse
 from ..calls.join import CallJoiner
 from ..correlator import appended
-from ..decoder import message_of
-from ..model import HTTP_REDIRECTS, CaptureInfo, ChannelEvent, Exchange, Kind, Row, UnpairedMessage
+from ..digests import digest
+from ..message import MALFORMED
+from ..model import HTTP_REDIRECTS, CaptureInfo, ChannelEvent, Exchange, Row, UnpairedMessage
 from .correlate import HttpCorrelator, OpenTransaction
 from .decode import (
     MESSAGE,
@@ -46,9 +49,12 @@ from .transaction import (
     ScopeKind,
     Stream,
     Transaction,
+    begun,
+    ended,
 )
 
 if TYPE_CHECKING:
+    from ...usual_lines import CloseLine, OpenLine
     from .intercepted import InterceptedUnits
 
 ENDPOINT: Final = "endpoint"
@@ -62,20 +68,18 @@ RESPONSE_REFUSED: Final = "response-refused"
 """The topic of a note: what the server sends on a connection cannot be read, from here on."""
 
 
-class _OpenStream:
+class _OpenStream(msgspec.Struct, eq=False, gc=False):
     """A stream that goes on, with its decoder. `opened` is its transaction."""
 
-    __slots__ = ("broken", "decoder", "is_metadata", "opened", "stream")
-
-    def __init__(
-        self, stream: Stream, opened: OpenTransaction, decoder: StreamDecoder | None, *, is_metadata: bool = False
-    ) -> None:
-        self.stream = stream
-        self.opened = opened
-        self.decoder = decoder
-        self.is_metadata = is_metadata
-        self.broken: UnpairedMessage | None = None
-        """The last message that could not be read; if the stream breaks off, it was cut short."""
+    stream: Stream
+    opened: OpenTransaction
+    decoder: StreamDecoder | None
+    carries_others: bool = False
+    """True for a response that may carry something else than messages, such as metadata of a login or a refusal."""
+    is_metadata: bool = False
+    """True for a document of a login."""
+    broken: UnpairedMessage | None = None
+    """The last message that could not be read; if the stream breaks off, it was cut short."""
 
 
 class TransactionAssembler:
@@ -119,16 +123,17 @@ class TransactionAssembler:
         """Those whose client closed its half of the connection, also when they are over, until it is known whether it had left."""
         """Transactions that go on, by number."""
 
-    def open(self, record: Open) -> Sequence[Row]:
+    def open(self, record: Open | OpenLine) -> Sequence[Row]:
         """Take in the beginning of a request or a response."""
         info = self._capture_info
         if not self._scopes.url and info.header is not None:
             self._scopes.url = str(info.header.tapped.get("url", ""))
-        info.streams[record.stream] = record
-        stream = Stream(record, record.at_ns + info.shift_ns)
-        head = read_head(record.head)
-        rows = self._superseded(record)
-        if record.sender == CLIENT:
+        stream, head = begun(record, info.shift_ns)
+        info.streams[record.stream] = stream
+        is_request = record.sender == CLIENT
+        is_again = record.stream in self._streams or (is_request and record.transaction in self._transactions)
+        rows = self._superseded(record) if is_again else []
+        if is_request:
             self._request(record, stream, head)
             return rows
         return [*rows, *self._response(record, stream, head)]
@@ -171,15 +176,16 @@ class TransactionAssembler:
         self._rows += events
         return [*rows, *events]
 
-    def close(self, record: Close) -> Sequence[Row] | None:
+    def close(self, record: Close | CloseLine) -> Sequence[Row] | None:
         """Take in the end of a stream."""
         open_stream = self._streams.pop(record.stream, None)
         if open_stream is None:
             began = self._capture_info.streams.get(record.stream)
             return () if began is not None and began.transaction else None
         stream, opened = open_stream.stream, open_stream.opened
-        stream.close = record
-        stream.closed_ns = record.at_ns + self._capture_info.shift_ns
+        stream.close = ended(record)
+        shift_ns = self._capture_info.shift_ns
+        stream.closed_ns = record.at_ns + shift_ns if shift_ns else record.at_ns
         left = () if open_stream.decoder is None else open_stream.decoder.close()
         rows = self._units(open_stream, left) if left else []
         if open_stream.broken is not None and record.how != "eof" and open_stream.broken.message.raw:
@@ -191,7 +197,7 @@ class TransactionAssembler:
         if stream is not transaction.response:
             return [*rows, *opened.rows]
         if stream.body_bytes and not transaction.response_messages and (coding := body_facts(stream.head)[2]):
-            self._mark_unread(opened, stream.opened.number, stream.at_ns, f"it has {coding}")
+            self._mark_unread(opened, stream.record, stream.at_ns, f"it has {coding}")
         is_early = transaction.request is not None and transaction.request.close is None
         return [*rows, *(opened.rows if is_early else self._over(opened))]  # a 401 may come before the request's body
 
@@ -257,7 +263,7 @@ class TransactionAssembler:
 
     # Streams
 
-    def _superseded(self, record: Open) -> list[Row]:
+    def _superseded(self, record: Open | OpenLine) -> list[Row]:
         """End what had these numbers before, which happens in damaged captures only; return the rows that changed."""
         open_stream = self._streams.get(record.stream)
         superseded = [] if open_stream is None else [open_stream.opened]
@@ -269,16 +275,17 @@ class TransactionAssembler:
             if self._transactions.get(transaction.number) is opened:
                 del self._transactions[transaction.number]
             for stream in transaction.streams:
-                if (known := self._streams.get(stream.opened.stream)) and known.opened is opened:
-                    del self._streams[stream.opened.stream]
+                if (known := self._streams.get(stream.number)) and known.opened is opened:
+                    del self._streams[stream.number]
         return [row for opened in superseded for row in opened.rows]
 
-    def _request(self, record: Open, stream: Stream, head: Head) -> None:
+    def _request(self, record: Open | OpenLine, stream: Stream, head: Head) -> None:
         opened = self._begin(record, stream, self._scopes.of_request(head.target, head), head)
         opened.transaction.request = stream
-        self._streams[record.stream] = _OpenStream(stream, opened, BodyDecoder(head, answers=head.method == "POST"))
+        decoder = BodyDecoder(info=self._capture_info, sender=CLIENT, head=head, answers=head.method == "POST")
+        self._streams[record.stream] = _OpenStream(stream, opened, decoder)
 
-    def _response(self, record: Open, stream: Stream, head: Head) -> Sequence[Row]:
+    def _response(self, record: Open | OpenLine, stream: Stream, head: Head) -> Sequence[Row]:
         opened = self._transactions.get(record.transaction)
         if opened is None:
             opened = self._begin(record, stream, self._scopes.single_transaction(), Head(""))
@@ -288,7 +295,7 @@ class TransactionAssembler:
             self._streams[record.stream] = _OpenStream(stream, opened, None)
             return ()
         if transaction.response is not None:  # in damaged captures only
-            self._streams.pop(transaction.response.opened.stream, None)
+            self._streams.pop(transaction.response.number, None)
         transaction.response, transaction.status = stream, status
         if status == _SWITCHING_PROTOCOLS:
             self._unread.add(transaction.connection)
@@ -297,15 +304,17 @@ class TransactionAssembler:
         self._correlator.begin_response(opened, head, is_stream=is_stream)
         decoder: StreamDecoder
         if not is_stream:
-            decoder = BodyDecoder(head, answers=transaction.request_messages > 0)
+            decoder = BodyDecoder(info=self._capture_info, head=head, answers=transaction.request_messages > 0)
         elif record.framing == "sse":
-            decoder = EventDecoder()
+            decoder = EventDecoder(info=self._capture_info)
         else:
-            decoder = CompressedEventDecoder(head.get("content-encoding"))
-        is_metadata = self._is_metadata(transaction)
-        self._streams[record.stream] = _OpenStream(stream, opened, decoder, is_metadata=is_metadata and not is_stream)
-        if (status >= HTTP_REDIRECTS or head.get("link")) and not record.injected:
-            sent = set(next_urls(head if record.forwarded is None else read_head(record.forwarded)))
+            decoder = CompressedEventDecoder(self._capture_info, head.get("content-encoding"))
+        carries_others = status >= HTTP_REDIRECTS or not transaction.request_messages or stream.injected
+        is_metadata = carries_others and self._is_metadata(transaction)
+        open_stream = _OpenStream(stream, opened, decoder, carries_others, is_metadata and not is_stream)
+        self._streams[record.stream] = open_stream
+        if (status >= HTTP_REDIRECTS or head.get("link")) and not stream.injected:
+            sent = set(next_urls(head if stream.forwarded is None else read_head(stream.forwarded)))
             for field, url in next_urls(head):
                 if (field, url) in sent:  # not where mcpspy itself sends a browser for a login
                     self._check_url(opened, record, url)
@@ -323,12 +332,12 @@ class TransactionAssembler:
         if names_server(url, self._scopes.url) and len(self._metadata_targets) < _MAX_URLS:
             self._metadata_targets.add(path_and_query(url))
 
-    def _begin(self, record: Open, stream: Stream, state: ScopeState, head: Head) -> OpenTransaction:
+    def _begin(self, record: Open | OpenLine, stream: Stream, state: ScopeState, head: Head) -> OpenTransaction:
         number = record.transaction
         transaction = Transaction(
             self._capture_info.index, number, record.connection, state.scope, stream.at_ns, head.method, head.target
         )
-        opened = OpenTransaction(transaction, state, resumes=head.get(LAST_EVENT_ID))
+        opened = OpenTransaction(transaction, state, head.get(LAST_EVENT_ID))
         self._capture_info.transactions[number] = transaction
         self._transactions[number] = opened
         if record.connection in self._unread:
@@ -346,35 +355,44 @@ class TransactionAssembler:
     def _units(self, open_stream: _OpenStream, units: Sequence[Unit], flaws: Sequence[str] = ()) -> list[Row]:
         """Take in what is in a stream; `flaws` mark its messages."""
         rows: list[Row] = []
-        sender, opened = open_stream.stream.opened.sender, open_stream.opened
+        sender, opened = open_stream.stream.sender, open_stream.opened
         for unit in units:
             if unit.anomaly and sender == SERVER:
                 self._add_anomaly(opened, unit, unit.anomaly, _about(open_stream.stream, unit))
             if unit.event is not None and self._came_before(open_stream, unit.event, unit):
                 continue
-            if opened.transaction.status >= HTTP_REDIRECTS and sender == SERVER and not opened.transaction.refusal:
-                encoding = open_stream.stream.head.get("content-encoding")
-                opened.transaction.refusal = readable(unit.frame.data, encoding)[:MAX_REFUSAL_BYTES]
-            if open_stream.is_metadata or (sender == SERVER and _answers_registration(open_stream, unit)):
-                self._check_document(opened, unit, open_stream.stream.head)
-            is_ours = open_stream.stream.injected and unit.frame.data and sender == SERVER  # no replay client's request
-            if is_ours and (self._intercepted is None or not unit.frame.injected):  # an intercept's answer is no refusal
-                self._add_anomaly(opened, unit, "injected", unit.frame.data[:MAX_INJECTED_BYTES])
-            for piece in unit.pieces:
-                message = message_of(self._capture_info, sender, unit.frame, piece)
-                if message.kind is Kind.MALFORMED and unit.damaged:
+            if open_stream.carries_others:
+                self._take_others(open_stream, unit)
+            for message in unit.messages:
+                if unit.damaged and message.kind is MALFORMED:
                     message.flaws = (*message.flaws, "damaged")
                 if flaws:
                     message.flaws = (*message.flaws, *flaws)
                 changed = self._correlator.feed(opened, message)
-                if message.kind is Kind.MALFORMED and isinstance(changed[0], UnpairedMessage):
-                    open_stream.broken = changed[0]
-                self._rows += [row for row in changed if isinstance(row, UnpairedMessage) or row.request is message]
+                for row in changed:
+                    if isinstance(row, UnpairedMessage):
+                        self._rows.append(row)
+                        if message.kind is MALFORMED:
+                            open_stream.broken = row
+                    elif row.request is message:
+                        self._rows.append(row)
                 rows += changed
                 calls = self._calls
                 if calls is not None and (self._capture_info.calls or calls.may_begin(message)):
                     rows += [first for row in changed if (first := calls.feed(row, message)) is not None]
         return rows
+
+    def _take_others(self, open_stream: _OpenStream, unit: Unit) -> None:
+        """Take in what is no message in a response: why it refused, a document of a login, what mcpspy itself wrote."""
+        stream, opened = open_stream.stream, open_stream.opened
+        transaction = opened.transaction
+        if transaction.status >= HTTP_REDIRECTS and not transaction.refusal:
+            transaction.refusal = readable(unit.frame.data, stream.head.get("content-encoding"))[:MAX_REFUSAL_BYTES]
+        if open_stream.is_metadata or _answers_registration(open_stream, unit):
+            self._check_document(opened, unit, stream.head)
+        is_intercept = self._intercepted is not None and unit.frame.injected  # whose answer is no refusal
+        if stream.injected and unit.frame.data and not is_intercept:
+            self._add_anomaly(opened, unit, "injected", unit.frame.data[:MAX_INJECTED_BYTES])
 
     def _came_before(self, open_stream: _OpenStream, event: SseEvent, unit: Unit) -> bool:
         """Take in an event. Return whether it came before in this session, and is sent again because a client resumed the stream."""
@@ -396,7 +414,7 @@ class TransactionAssembler:
             self._add_anomaly(opened, unit, "message-in-other-event", event.type.encode("utf-8", "replace"))
         elif event.type not in (MESSAGE, KEEP_ALIVE):
             self._add_other_event(opened, unit, f"{event.type}: {event.text}".encode()[:MAX_REFUSAL_BYTES])
-        elif event.id and unit.pieces:
+        elif event.id and unit.messages:
             return self._is_redelivered(opened, unit, event.id, event.data)
         return False
 
@@ -420,15 +438,15 @@ class TransactionAssembler:
 
     def _is_redelivered(self, opened: OpenTransaction, unit: Unit, id: str, data: bytes) -> bool:
         """Return whether an event came before. Id and data count: a server that numbers each stream anew repeats ids only."""
-        before = opened.state.events.get(hash((id, data))) if opened.resumes else None
+        before = opened.state.events.get(digest(id, data)) if opened.resumes else None
         if before is None:
             if self._add_event(opened, unit, id, data):
                 self._add_anomaly(opened, unit, "event-id-again", id.encode("utf-8", "replace"))
             return False
         transaction = opened.transaction
         transaction.redelivered = appended(transaction.redelivered, unit.frame.number)
-        after = opened.state.event_ids.get(hash(opened.resumes))
-        if after is not None and opened.state.event_ids.get(hash(id)) is before:
+        after = opened.state.event_ids.get(digest(opened.resumes))
+        if after is not None and opened.state.event_ids.get(digest(id)) is before:
             if before.stream != after.stream:
                 self._add_anomaly(opened, unit, "foreign-event", id.encode("utf-8", "replace"))
             elif before is after or before.number < after.number:
@@ -440,11 +458,11 @@ class TransactionAssembler:
 
         A stream that resumes another counts as that one. On it, an event that came before may be spelled in another way.
         """
-        state, key = opened.state, hash(id)
-        after = state.event_ids.get(hash(opened.resumes)) if opened.resumes else None
+        state, key = opened.state, digest(id)
+        after = state.event_ids.get(digest(opened.resumes)) if opened.resumes else None
         event = SentEvent(opened.transaction.number if after is None else after.stream, unit.frame.number)
         if data:
-            state.events.setdefault(hash((id, data)), event)
+            state.events.setdefault(digest(id, data), event)
         if key not in state.event_ids:
             state.event_ids[key] = event
             return False
@@ -490,7 +508,13 @@ class TransactionAssembler:
             self._check_url(opened, unit.frame, url, is_coded=is_coded, is_endpoint=is_endpoint)
 
     def _check_url(
-        self, opened: OpenTransaction, record: Frame | Open, url: str, *, is_coded: bool = False, is_endpoint: bool = True
+        self,
+        opened: OpenTransaction,
+        record: Frame | Open | OpenLine,
+        url: str,
+        *,
+        is_coded: bool = False,
+        is_endpoint: bool = True,
     ) -> None:
         """Note a URL that leads a client past the tap, which was told another address of the server."""
         if names_server(url, self._scopes.url, is_endpoint=is_endpoint) and self._passes_tap(opened, is_coded=is_coded):
@@ -501,7 +525,7 @@ class TransactionAssembler:
     def _passes_tap(self, opened: OpenTransaction, *, is_coded: bool) -> bool:
         """Return whether a client was told the tap's address, and not the server's: then what names the server is rewritten."""
         request = opened.transaction.request
-        if request is None or not (request.opened.forwarded or is_coded):
+        if request is None or not (request.forwarded or is_coded):
             return False
         return origin(f"http://{request.head.get('host')}") != origin(self._scopes.url)
 
@@ -534,12 +558,12 @@ class TransactionAssembler:
 def _resumes_unknown_event(opened: OpenTransaction) -> bool:
     """Return whether no event of its session has the id that it resumes. An id that is not ASCII has no spelling in a head."""
     state, id = opened.state, opened.resumes
-    return state.scope.kind is ScopeKind.SESSION and id.isascii() and hash(id) not in state.event_ids
+    return state.scope.kind is ScopeKind.SESSION and id.isascii() and digest(id) not in state.event_ids
 
 
 def _answers_registration(open_stream: _OpenStream, unit: Unit) -> bool:
     transaction = open_stream.opened.transaction
-    if transaction.method != "POST" or transaction.request_messages or unit.event or unit.pieces:
+    if transaction.method != "POST" or transaction.request_messages or unit.event or unit.messages:
         return False
     return b'"registration_client_uri"' in readable(unit.frame.data, open_stream.stream.head.get("content-encoding"))
 

@@ -20,9 +20,13 @@ then exactly one request with the id must wait, or the answer stays unpaired wit
 Bytes and rows are `assemble`'s. Source: MCP specification, basic/transports of each revision.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final
+
+import msgspec
 
 from ...records import CLIENT, Side
 from ..correlator import appended
@@ -30,7 +34,7 @@ from ..exchange import Exchange, UnpairedMessage
 from ..mcp.fields import client_name
 from ..mcp.methods import INITIALIZE, PROGRESS
 from ..mcp.revisions import Era
-from ..message import UNREAD, Kind, Message
+from ..message import ERROR, REQUEST, RESULT, UNREAD, Message
 from ..model import CaptureInfo, Row
 from ..outcome import HTTP_ERRORS, HTTP_REDIRECTS
 from .head import SESSION, Head
@@ -41,25 +45,22 @@ HTTP_NOT_FOUND: Final = 404
 _METHOD_NOT_FOUND: Final = b"-32601"
 
 
-class OpenTransaction:
+class OpenTransaction(msgspec.Struct, eq=False, gc=False):
     """A transaction that goes on, with the requests it carries. `state` is the scope of its ids."""
 
-    __slots__ = ("is_modern", "last_gap", "requests", "resumed", "resumes", "server_requests", "state", "transaction")
-
-    def __init__(self, transaction: Transaction, state: ScopeState, *, resumes: str) -> None:
-        self.transaction = transaction
-        self.state = state
-        self.requests: list[Exchange] = []
-        """The client's requests, in its request."""
-        self.server_requests: list[Exchange] = []
-        """The server's requests, in its response."""
-        self.is_modern = False
-        self.resumes = resumes
-        """The id of the event after which it asks for more; empty if it does not."""
-        self.resumed: OpenTransaction | None = None
-        """The transaction without a session whose stream broke off and goes on here."""
-        self.last_gap: tuple[Stream | None, int] = None, -1
-        """The response at the last gap, and the time of the gap."""
+    transaction: Transaction
+    state: ScopeState
+    resumes: str = ""
+    """The id of the event after which it asks for more; empty if it does not."""
+    requests: list[Exchange] = []
+    """The client's requests, in its request."""
+    server_requests: list[Exchange] = []
+    """The server's requests, in its response."""
+    is_modern: bool = False
+    resumed: OpenTransaction | None = None
+    """The transaction without a session whose stream broke off and goes on here."""
+    last_gap: tuple[Stream | None, int] = (None, -1)
+    """The response at the last gap, and the time of the gap."""
 
     def note_gap(self, at_ns: int) -> None:
         """Note that records are missing here, which may have had the answers to what waits."""
@@ -160,9 +161,10 @@ class HttpCorrelator:
     def feed(self, opened: OpenTransaction, message: Message) -> Sequence[Exchange | UnpairedMessage]:
         """Return the rows that a message begins or changes."""
         transaction = opened.transaction
+        self._capture_info.messages += 1
         if message.sender == CLIENT:
             transaction.request_messages += 1
-            if message.kind is Kind.REQUEST:
+            if message.kind is REQUEST:
                 self._learn(opened, message)
         else:
             transaction.response_messages += 1
@@ -170,12 +172,11 @@ class HttpCorrelator:
                 for exchange in opened.waiting:
                     exchange.request.flaws = (*exchange.request.flaws, UNREAD)
                 transaction.scope.unread |= transaction.scope.kind is ScopeKind.STREAM
-            failed = self._failed_requests(opened, message)
-            if failed:
+            if message.kind is ERROR and (failed := self._failed_requests(opened, message)):
                 for exchange in failed:
                     opened.state.correlator.settle(exchange, message)
                 return [*failed, *self.scopes.probes.take_changed()]
-            if message.kind is Kind.RESULT and message.id is None and len(opened.waiting) == 1:
+            if message.id is None and message.kind is RESULT and len(opened.waiting) == 1:
                 (exchange,) = opened.waiting  # HTTP tells which one
                 opened.state.correlator.take_by_order(exchange, message)
                 return [exchange, *self.scopes.probes.take_changed()]
@@ -267,8 +268,6 @@ class HttpCorrelator:
 
     def _failed_requests(self, opened: OpenTransaction, message: Message) -> list[Exchange]:
         """Return the requests that an error without a usable id is about: those that its response answers."""
-        if message.kind is not Kind.ERROR:
-            return []
         if opened.transaction.status == HTTP_NOT_FOUND and _METHOD_NOT_FOUND in message.raw:
             self.scopes.unmark_unknown(opened.transaction)  # the method is unknown, not the session
         if message.id is not None and message.id != "null":
@@ -324,7 +323,7 @@ class HttpCorrelator:
         stream, posted = answering.transaction.response, requesting.transaction
         is_alone = scope.kind is not ScopeKind.STREAM and len(self._unannounced) == 1
         if is_alone and stream is not None and posted.target != answering.transaction.target:
-            anomaly = Anomaly(stream.opened.number, stream.at_ns, NO_ENDPOINT, posted.target.encode("utf-8", "replace"))
+            anomaly = Anomaly(stream.record, stream.at_ns, NO_ENDPOINT, posted.target.encode("utf-8", "replace"))
             answering.transaction.anomalies = appended(answering.transaction.anomalies, anomaly)
         scope.kind, scope.stream = ScopeKind.STREAM, answering.transaction.number
         scope.client = scope.client or requesting.state.scope.client

@@ -1,17 +1,22 @@
-"""Frames of HTTP to bodies and SSE events, decompressed and cut into JSON-RPC messages.
+"""Frames of HTTP to bodies and SSE events, decompressed, with the JSON-RPC messages in them.
 
-The stages are those of stdio's `decode`: parts are joined, payloads are cut, flaws are named. Nothing is paired here.
+The stages are those of stdio's `decoder`: parts are joined, payloads are decoded, flaws are named. Nothing is paired here.
 """
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from ...records import Frame
+import msgspec
+
+from ...records import SERVER, Frame, Side
 from ...wire.encodings import DECODERS, Decoding, MissingDecoderError, decode_body
-from ...wire.jsonrpc import Piece, cut, malformed
+from ...wire.jsonrpc import malformed
 from ...wire.sse import SseEvent, SseEvents, parse
+from ..correlator import appended
 from ..decoder import join_parts
-from ..message import SEALED
+from ..envelope import message_of, messages, typed_message
+from ..message import SEALED, Message
+from ..model import CaptureInfo
 from .head import Head
 from .payloads import DONE, body_pieces
 
@@ -26,10 +31,10 @@ MESSAGE: Final = "message"
 
 
 class Unit(NamedTuple):
-    """The content of one frame: messages in pieces, and on a stream of events the event itself."""
+    """The content of one frame: its messages, and on a stream of events the event itself."""
 
     frame: Frame
-    pieces: Sequence[Piece] = ()
+    messages: Sequence[Message] = ()
     event: SseEvent | None = None
     damaged: bool = False
     """True if records were lost within it, or just before it."""
@@ -37,49 +42,73 @@ class Unit(NamedTuple):
     """The name of an anomaly, if its bytes are not what the head says: `not-encoded`, `json-for-events`."""
 
 
-class BodyDecoder:
-    """The units of a body. `answers` says that JSON-RPC is due."""
+class _Decoder(msgspec.Struct, eq=False, gc=False, kw_only=True):
+    """The units of a stream that `sender` sends: one for each frame, joined from its parts. `make` reads a frame that is whole."""
 
-    __slots__ = ("_answers", "_encoding", "_held", "_is_json", "_unread_coding", "damaged")
-
-    def __init__(self, head: Head, *, answers: bool) -> None:
-        self._is_json, self._encoding, self._unread_coding = body_facts(head)
-        self._answers = answers
-        self._held: list[Frame] = []
-        self.damaged = False
+    info: CaptureInfo
+    sender: Side = SERVER
+    held: Sequence[Frame] = ()
+    damaged: bool = False
 
     def feed(self, frame: Frame) -> Sequence[Unit]:
         """Return the unit that `frame` completed."""
-        if frame.part or self._held:
-            self._held.append(frame)
+        if frame.part or self.held:
+            self.held = appended(self.held, frame)
             if frame.part:
                 return ()
-            frame, self._held = join_parts(self._held), []
-        wrong = bool(self._encoding) and not self.damaged and not is_encoded(frame, self._encoding)
-        unit = Unit(frame, self._pieces(frame), damaged=self.damaged, anomaly="not-encoded" if wrong else "")
+            frame, self.held = join_parts(self.held), ()
+        unit = self.make(frame)
         self.damaged = False
         return (unit,)
 
+    def make(self, frame: Frame) -> Unit:
+        """Return the unit of a whole frame."""
+        raise NotImplementedError
+
     def forget(self) -> None:
         """Forget the parts of a frame whose last part is not fed."""
-        self._held = []
+        self.held = ()
 
     def close(self) -> Sequence[Unit]:
-        """Return the body that was cut short."""
-        if not self._held:
+        """Return what was cut short: no reader takes half a body, or half an event (WHATWG HTML, section 9.2.6)."""
+        if not self.held:
             return ()
-        whole, self._held = join_parts(self._held), []
-        pieces = [malformed(whole.data, "cut short")] if self._is_json and self._answers else []
-        return [Unit(whole, pieces)]
+        frame, self.held = join_parts(self.held), ()
+        return (Unit(frame, self.unread(frame, "cut short")),)
 
-    def _pieces(self, frame: Frame) -> Sequence[Piece]:
-        if not frame.data and frame.length:
-            return [malformed(b"", "not recorded")] if self._is_json and self._answers else []
-        try:
-            data = _read(frame.data, self._encoding)
-        except MissingDecoderError as error:
-            return [sealed(frame.data, error)] if self._is_json and self._answers else []
-        return body_pieces(data, is_json=self._is_json and not self._unread_coding, answers=self._answers)
+    def unread(self, frame: Frame, reason: str) -> Sequence[Message]:
+        """Return a message that cannot be read, where one is due."""
+        return (message_of(self.info, self.sender, frame, malformed(frame.data, reason)),)
+
+
+class BodyDecoder(_Decoder):
+    """The units of a body. `answers` says that JSON-RPC is due."""
+
+    head: Head
+    answers: bool
+
+    def make(self, frame: Frame) -> Unit:
+        """Return the unit of a whole body."""
+        is_json, encoding, unread_coding = body_facts(self.head)
+        data, damaged, anomaly = frame.data, self.damaged, ""
+        if not data and frame.length:
+            return Unit(frame, self.unread(frame, "not recorded"), None, damaged)
+        if encoding:
+            if not damaged and not is_encoded(frame, encoding):
+                anomaly = "not-encoded"
+            try:
+                data = _read(data, encoding)
+            except MissingDecoderError as error:
+                return Unit(frame, self.unread(frame, f"{SEALED} {error.coding}"), None, damaged, anomaly)
+        message = typed_message(self.info, self.sender, frame, data)
+        if message is not None:
+            return Unit(frame, (message,), None, damaged, anomaly)
+        pieces = body_pieces(data, is_json=is_json and not unread_coding, answers=self.answers)
+        return Unit(frame, [message_of(self.info, self.sender, frame, piece) for piece in pieces], None, damaged, anomaly)
+
+    def unread(self, frame: Frame, reason: str) -> Sequence[Message]:
+        is_due = self.answers and body_facts(self.head)[0]
+        return _Decoder.unread(self, frame, reason) if is_due else ()
 
 
 def body_facts(head: Head) -> tuple[bool, str, str]:
@@ -90,52 +119,38 @@ def body_facts(head: Head) -> tuple[bool, str, str]:
     return head.body
 
 
-class EventDecoder:
+class EventDecoder(_Decoder):
     """The units of a stream of events."""
 
-    __slots__ = ("_held", "_is_first", "damaged")
+    is_first: bool = True
 
-    def __init__(self) -> None:
-        self._held: list[Frame] = []
-        self._is_first = True
-        self.damaged = False
-
-    def feed(self, frame: Frame) -> Sequence[Unit]:
-        """Return the unit that `frame` completed."""
-        if frame.part or self._held:
-            self._held.append(frame)
-            if frame.part:
-                return ()
-            frame, self._held = join_parts(self._held), []
-        damaged, self.damaged = self.damaged, False
+    def make(self, frame: Frame) -> Unit:
+        """Return the unit of a whole event."""
         if not frame.data and frame.length:
-            return [Unit(frame, [malformed(b"", "not recorded")], damaged=damaged)]
-        event = parse(frame.data, is_first=self._is_first)
-        self._is_first = False
+            return Unit(frame, self.unread(frame, "not recorded"), damaged=self.damaged)
+        event = parse(frame.data, is_first=self.is_first)
+        self.is_first = False
         anomaly = "json-for-events" if event.data is None and frame.data.lstrip()[:1] == b"{" else ""
-        return (Unit(frame, event_pieces(event), event, damaged, anomaly),)
+        return Unit(frame, self._messages(frame, event), event, self.damaged, anomaly)
 
-    def forget(self) -> None:
-        """Forget the parts of a frame whose last part is not fed."""
-        self._held = []
-
-    def close(self) -> Sequence[Unit]:
-        """Return the event that was cut short: no reader dispatches it (WHATWG HTML, section 9.2.6)."""
-        if not self._held:
+    def _messages(self, frame: Frame, event: SseEvent) -> Sequence[Message]:
+        if not carries_message(event):
             return ()
-        frame, self._held = join_parts(self._held), []
-        return [Unit(frame, [malformed(frame.data, "cut short")])]
+        if not event.is_terminated:
+            return (message_of(self.info, self.sender, frame, malformed(event.data or b"", "cut short")),)
+        return messages(self.info, self.sender, frame, event.data or b"")
 
 
 class CompressedEventDecoder:
     """The units of a stream of events in a content encoding."""
 
-    __slots__ = ("_decoder", "_encoding", "_events", "_has_begun", "damaged")
+    __slots__ = ("_decoder", "_encoding", "_events", "_has_begun", "_info", "damaged")
 
-    def __init__(self, encoding: str) -> None:
+    def __init__(self, info: CaptureInfo, encoding: str) -> None:
+        self._info = info
         self._encoding = encoding
         self._events = CompressedEvents(encoding)
-        self._decoder = EventDecoder()
+        self._decoder = EventDecoder(info=info)
         self._has_begun = False
         self.damaged = False
 
@@ -157,7 +172,8 @@ class CompressedEventDecoder:
         units = [unit for event in self._events.close() for unit in self._decoder.feed(event)] + [*self._decoder.close()]
         if self._events.unread:
             unread = join_parts(self._events.unread)
-            units.append(Unit(unread, [malformed(unread.data, self._events.why)], damaged=self._decoder.damaged))
+            message = message_of(self._info, SERVER, unread, malformed(unread.data, self._events.why))
+            units.append(Unit(unread, (message,), damaged=self._decoder.damaged))
         return units
 
 
@@ -264,14 +280,6 @@ def readable(data: bytes, encoding: str) -> bytes:
         return b""
 
 
-def sealed(data: bytes, error: MissingDecoderError) -> Piece:
-    """Return a malformed piece for a body that cannot be read here."""
-    return malformed(data, f"{SEALED} {error.coding}")
-
-
-def event_pieces(event: SseEvent) -> list[Piece]:
-    """Return the messages in an event; none if it has no data, another type, or the end mark of chat completions."""
-    data = event.data
-    if event.type != MESSAGE or not data or data.strip() == DONE:
-        return []
-    return cut(data) if event.is_terminated else [malformed(data, "cut short")]
+def carries_message(event: SseEvent) -> bool:
+    """Return whether an event carries a message: not if it has no data, another type, or the end mark of chat completions."""
+    return event.type == MESSAGE and bool(event.data) and (event.data or b"").strip() != DONE

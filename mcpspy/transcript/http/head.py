@@ -19,9 +19,11 @@ EVENT_STREAM: Final = "text/event-stream"
 class Head:
     """A head: the first line, and the fields as name and value, in their order and spelling. What readers ask of each is at hand."""
 
-    __slots__ = ("_values", "body", "fields", "first", "media_type", "method", "status", "target")
+    __slots__ = ("_values", "body", "fields", "first", "media_type", "method", "raw_bytes", "status", "target")
 
-    def __init__(self, first: str, fields: tuple[tuple[str, str], ...] = ()) -> None:
+    def __init__(self, first: str, fields: tuple[tuple[str, str], ...] = (), raw: bytes = b"") -> None:
+        self.raw_bytes = raw
+        """Its bytes: those of equal heads are one object, so that a capture keeps few."""
         self.first = first
         self.fields = fields
         self._values = {name.lower(): value for name, value in reversed(fields)}
@@ -93,7 +95,7 @@ def _head(raw: bytes) -> Head:
         elif line:
             name, _, value = line.partition(":")
             fields.append((name.strip(), value.strip(" \t")))
-    return Head(first, tuple(fields))
+    return Head(first, tuple(fields), raw)
 
 
 _known_head: Final = lru_cache(maxsize=4096)(_head)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...records import Frame, Intercept
 from ..exchange import Exchange
 from ..intercepts import BY_MCPSPY, MAX_LOOKED_AT, NO_ANSWER
-from ..message import CALL_OF_MCPSPY, CALLED, MARK, NOT_PASSED_ON
+from ..message import CALL_OF_MCPSPY, CALLED, ERROR, MARK, NOT_PASSED_ON, REQUEST, RESULT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from ..model import CaptureInfo, Row
     from .correlate import OpenTransaction
     from .decode import StreamDecoder, Unit
-
-_ANSWERS = ("result", "error")
 
 
 class InterceptedUnits:
@@ -60,12 +58,15 @@ class InterceptedUnits:
         forwarded = frame.forwarded
         if forwarded == b"":
             self.flaws.append(NOT_PASSED_ON)
-            received = [unit._replace(pieces=[piece for piece in unit.pieces if piece.kind == "request"]) for unit in units]
+            received = [
+                unit._replace(messages=[message for message in unit.messages if message.kind is REQUEST]) for unit in units
+            ]
         elif forwarded:
             decoder.forget()
             received = decoder.feed(Frame(frame.stream, frame.at_ns, frame.first_ns, forwarded, number=frame.number))
-        ids = {piece.id for unit in received for piece in unit.pieces}
-        self._lost = [piece.id for unit in units for piece in unit.pieces if piece.kind in _ANSWERS and piece.id not in ids]
+        ids = {message.id for unit in received for message in unit.messages}
+        answers = (message for unit in units for message in unit.messages if message.kind in (RESULT, ERROR))
+        self._lost = [answer.id for answer in answers if answer.id not in ids]
         return [unit._replace(anomaly="") for unit in received]
 
     def mark_requests(self, opened: OpenTransaction, rows: Sequence[Row]) -> list[Row]:

@@ -29,9 +29,9 @@ class SentEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class ScopeState:
-    """One scope at work. `scope` is its entry in the transcript; `events` are its events with ids, by hashes of id and data.
+    """One scope at work. `scope` is its entry in the transcript; `events` are its events with ids, by digests of id and data.
 
-    `event_ids` are the same events by hashes of their ids alone: None for an id that several events have.
+    `event_ids` are the same events by digests of their ids alone: None for an id that several events have.
     """
 
     __slots__ = ("correlator", "event_ids", "events", "is_open", "scope")
@@ -39,8 +39,8 @@ class ScopeState:
     def __init__(self, kind: ScopeKind, next_row: Callable[[], int], probes: ProbeDetector, *, session: str = "") -> None:
         self.scope = Scope(kind, session=session)
         self.correlator = Correlator(next_row, probes)
-        self.events: dict[int, SentEvent] = {}
-        self.event_ids: dict[int, SentEvent | None] = {}
+        self.events: dict[bytes, SentEvent] = {}
+        self.event_ids: dict[bytes, SentEvent | None] = {}
         self.is_open = True
         """True while the stream of HTTP+SSE goes on."""
 

@@ -5,14 +5,19 @@ No messages are held: a message knows its stream, and a stream its transaction. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Final, TypeAlias
+from sys import intern
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from ...records import CLIENT, MCPSPY, Close, Frame, Note, Open
+from ...records import CLIENT, MCPSPY, Close, Frame, Note, Open, Redaction, Side
 from .head import EVENT_STREAM, Head, read_head
+
+if TYPE_CHECKING:
+    from ...usual_lines import CloseLine, OpenLine
 
 MAX_INJECTED_BYTES: Final = 500
 """The longest body of an injected response that is kept."""
@@ -101,13 +106,36 @@ class AnnouncedEndpoint(msgspec.Struct, frozen=True, gc=False):
     target: str
 
 
-class Stream(msgspec.Struct, eq=False, gc=False):
-    """One stream of a transaction: the records that opened and closed it, its size and its times.
+class Closing(msgspec.Struct, eq=False, gc=False):
+    """The end of a stream: the number of its record, who closed it, and how (see `records.Close`)."""
 
-    Times are on the transcript's clock; None if it did not happen. `kept` are its frames, in a transcript that keeps frames.
+    number: int
+    by: str
+    how: str
+    extra: Mapping[str, Any] = MappingProxyType({})
+    """Members that this version does not know."""
+
+
+class Stream(msgspec.Struct, eq=False, gc=False):
+    """One stream of a transaction: what the records say that opened and closed it, its size and its times.
+
+    `number` is its number in the capture, `record` that of the record that opened it. See `records.Open` for `name`, `framing`,
+    `forwarded` and `redacted`. Times are on the transcript's clock; None if it did not happen. `kept` are its frames, in a transcript
+    that keeps frames.
     """
 
-    opened: Open
+    number: int
+    record: int
+    transaction: int
+    sender: Side
+    name: str
+    framing: str
+    raw_head: bytes
+    """The bytes of its head."""
+    forwarded: bytes | None
+    redacted: Sequence[Redaction]
+    injected: bool
+    """True if mcpspy itself wrote it."""
     at_ns: int
     """The time at which its head was read."""
     first_ns: int | None = None
@@ -127,29 +155,36 @@ class Stream(msgspec.Struct, eq=False, gc=False):
     open_chunk: OpenChunk = None
     """The chunk that goes on after its last frame."""
     last_event_id: str = ""
-    close: Close | None = None
+    close: Closing | None = None
     closed_ns: int | None = None
     kept: Sequence[Frame] = ()
-
-    @property
-    def number(self) -> int:
-        """Its number in the capture."""
-        return self.opened.stream
-
-    @property
-    def raw_head(self) -> bytes:
-        """The bytes of its head."""
-        return self.opened.head
 
     @property
     def head(self) -> Head:
         """Its head, read anew at each call."""
         return read_head(self.raw_head)
 
-    @property
-    def injected(self) -> bool:
-        """True if mcpspy itself wrote it."""
-        return self.opened.injected
+
+def begun(record: Open | OpenLine, shift_ns: int) -> tuple[Stream, Head]:
+    """Return the stream that a record opens, and its head."""
+    raw, forwarded, redacted = record.head, record.forwarded, record.redacted
+    head = read_head(raw.encode() if isinstance(raw, str) else raw)
+    if not isinstance(forwarded, bytes | None):
+        forwarded = None if forwarded is msgspec.UNSET else forwarded.encode()
+    stream = Stream(
+        record.stream, record.number, record.transaction, record.sender, intern(record.name), intern(record.framing),
+        head.raw_bytes, forwarded, redacted or (), bool(record.injected),
+        record.at_ns + shift_ns if shift_ns else record.at_ns,
+    )  # fmt: skip
+    return stream, head
+
+
+def ended(record: Close | CloseLine) -> Closing:
+    """Return what a record says about the end of its stream."""
+    closing = Closing(record.number, intern(record.by), intern(record.how))
+    if isinstance(record, Close) and record.extra:
+        closing.extra = record.extra
+    return closing
 
 
 class Transaction(msgspec.Struct, eq=False, gc=False):

@@ -11,6 +11,7 @@ import msgspec
 
 from ...wire.json_spans import UNREADABLE
 from ...wire.jsonrpc import parse
+from ..digests import digest, json_digest
 
 MAX_REFUSAL_BYTES: Final = 300
 """Bytes shown of an error body in no known form, often a page of HTML."""
@@ -111,18 +112,7 @@ def read_arguments(text: str) -> tuple[bool, Any]:
 def value_key(text: str) -> bytes:
     """Digest arguments by value: the order of members does not count, nor how a number or a letter is spelled."""
     is_json, value = read_arguments(text)
-    if is_json:
-        try:
-            return _digest(json.dumps(value, sort_keys=True))
-        except (ValueError, TypeError, RecursionError):
-            pass
-    return _digest(f"no JSON: {text}")
-
-
-def _digest(text: str) -> bytes:
-    from ..digests import blake2b
-
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return (json_digest(value) if is_json else None) or digest("no JSON", text)
 
 
 def _number(digits: str) -> int | float:

@@ -64,7 +64,7 @@ class ModelCall(msgspec.Struct, eq=False):
     def number(self) -> int:
         """The number of the record that opened its request, in its capture."""
         request = self.transaction.request
-        return -1 if request is None else request.opened.number
+        return -1 if request is None else request.record
 
     @property
     def method(self) -> str:

@@ -13,13 +13,16 @@ A prompt repeats the whole conversation, so that n calls hold n² turns. Only on
 """
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from ...records import CLIENT, Close, Frame, Intercept, Note, Open
+from ...usual_lines import CloseLine, OpenLine
 from ..correlator import appended
-from ..http.head import Head, read_head
+from ..digests import digest
+from ..http.head import Head
 from ..http.payloads import add_note, measure
-from ..http.transaction import MAX_INJECTED_BYTES, Anomaly, Scope, ScopeKind, Stream, Transaction
+from ..http.transaction import MAX_INJECTED_BYTES, Anomaly, Scope, ScopeKind, Stream, Transaction, begun, ended
 from ..model import CaptureInfo, Row
 from .apis import api_of, prompt
 from .bodies import AnswerDecoder, Payload
@@ -78,11 +81,10 @@ class ModelTrafficAssembler:
         self._streams: dict[int, _OpenModelStream] = {}
         self._transactions: dict[int, _OpenModelTransaction] = {}
 
-    def open(self, record: Open) -> Sequence[Row]:
+    def open(self, record: Open | OpenLine) -> Sequence[Row]:
         """Begin a stream: a request or a response."""
-        self._capture.streams[record.stream] = record
-        stream = Stream(record, record.at_ns + self._capture.shift_ns)
-        head = read_head(record.head)
+        stream, head = begun(record, self._capture.shift_ns)
+        self._capture.streams[record.stream] = stream
         if record.sender == CLIENT:
             owner = self._begin(record, stream, head)
             owner.transaction.request = stream
@@ -110,14 +112,14 @@ class ModelTrafficAssembler:
         owner.decoder.feed(record, at_ns)
         return self._update(owner, body.stream)
 
-    def close(self, record: Close) -> Sequence[Row] | None:
+    def close(self, record: Close | CloseLine) -> Sequence[Row] | None:
         """End a stream."""
         body = self._streams.pop(record.stream, None)
         if body is None:
             opened = self._capture.streams.get(record.stream)
             return () if opened is not None and opened.transaction else None
         stream, owner = body.stream, body.owner
-        stream.close = record
+        stream.close = ended(record)
         stream.closed_ns = record.at_ns + self._capture.shift_ns
         transaction = owner.transaction
         if stream is transaction.request:
@@ -167,7 +169,7 @@ class ModelTrafficAssembler:
 
     # Steps
 
-    def _begin(self, record: Open, stream: Stream, head: Head) -> _OpenModelTransaction:
+    def _begin(self, record: Open | OpenLine, stream: Stream, head: Head) -> _OpenModelTransaction:
         number = record.transaction
         scope = Scope(ScopeKind.TRANSACTION)
         transaction = Transaction(self._capture.index, number, record.connection, scope, stream.at_ns, head.method, head.target)
@@ -175,7 +177,7 @@ class ModelTrafficAssembler:
         owner = self._transactions[number] = _OpenModelTransaction(transaction, head)
         return owner
 
-    def _response(self, record: Open, stream: Stream, head: Head) -> Sequence[Row]:
+    def _response(self, record: Open | OpenLine, stream: Stream, head: Head) -> Sequence[Row]:
         owner = self._transactions.get(record.transaction) or self._begin(record, stream, Head(""))
         transaction, status = owner.transaction, head.status
         self._streams[record.stream] = _OpenModelStream(stream, owner)
@@ -242,7 +244,7 @@ class _Conversations:
     __slots__ = ("_answers", "_known")
 
     def __init__(self) -> None:
-        self._known: dict[int, _KnownPrompt] = {}
+        self._known: dict[bytes, _KnownPrompt] = {}
         """By the digest of the first so many turns, with instructions and without: the last prompt that began so."""
         self._answers: dict[str, int] = {}
         """By the id of an answer: the row of the call that it answered."""
@@ -264,13 +266,13 @@ class _Conversations:
         """Take in the id of a call's answer, by which a prompt may continue it."""
         self._answers[id] = call.row
 
-    def _join(self, call: ModelCall, turns: Sequence[Turn], digests: Sequence[int], begin: int) -> bool:
+    def _join(self, call: ModelCall, turns: Sequence[Turn], digests: Sequence[bytes], begin: int) -> bool:
         """Join a call with the known prompt that shares the longest beginning, if it shares enough. Returns True if one does."""
         has_answer = False
-        for count, digest in enumerate(digests, 1):
+        for count, key in enumerate(digests, 1):
             at = begin + count
             has_answer = has_answer or turns[at - 1].role == "assistant"
-            known = self._known.get(digest)
+            known = self._known.get(key)
             if known is None:
                 break
             is_all = known.turns == count
@@ -281,10 +283,6 @@ class _Conversations:
         return call.before > 0
 
 
-def _digests(turns: Sequence[Turn]) -> list[int]:
+def _digests(turns: Sequence[Turn]) -> list[bytes]:
     """Digest the first turn, the first two, and so on."""
-    digests, digest = [], 0
-    for turn in turns:
-        digest = hash((digest, turn))
-        digests.append(digest)
-    return digests
+    return [*accumulate(turns, digest, initial=b"")][1:]

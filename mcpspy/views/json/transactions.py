@@ -50,12 +50,12 @@ def transaction_object(transaction: Transaction, capture: CaptureInfo) -> dict[s
 def stream_object(stream: Stream) -> dict[str, Any]:
     """Return one direction of a transaction: its times, its counts, and how it ended."""
     members: dict[str, Any] = {
-        "record": stream.opened.number,
+        "record": stream.record,
         "at_ns": stream.at_ns,
         "first_ns": stream.first_ns,
         "last_ns": stream.last_ns,
         "bytes": stream.body_bytes,
-        "framing": stream.opened.framing,
+        "framing": stream.framing,
     }
     counts = {"chunks": stream.chunks, "events": stream.events, "comments": stream.comments}
     members |= {name: count for name, count in counts.items() if count}
@@ -96,7 +96,7 @@ class LiveWireJson:
         lines: list[str] = []
         for going in self._transactions.feed(captures):
             transaction = going.transaction
-            frames = {stream.opened.stream: len(stream.kept) for stream in going.streams}
+            frames = {stream.number: len(stream.kept) for stream in going.streams}
             closes = [stream.close is None for stream in going.streams]
             state = frames, (closes, transaction.left_by, len(transaction.notes), going.rows)
             before = self._states.get(going)
@@ -125,16 +125,15 @@ def _on_wire(
 
 def _wire(stream: Stream, capture: CaptureInfo, redelivered: set[int], shown_frames: Mapping[int, int]) -> dict[str, Any]:
     """Return a stream with its head and its frames."""
-    opened = stream.opened
-    begin = shown_frames.get(opened.stream, 0)
+    begin = shown_frames.get(stream.number, 0)
     members = stream_object(stream)
-    members["head"] = payload(opened.head)
+    members["head"] = payload(stream.raw_head)
     members["fields"] = [list(field) for field in stream.head.fields]
-    if opened.forwarded is not None:
-        members["forwarded"] = payload(opened.forwarded)
-    if opened.redacted:
-        members["redacted"] = opened.redacted
-    is_events = opened.framing == "sse"
+    if stream.forwarded is not None:
+        members["forwarded"] = payload(stream.forwarded)
+    if stream.redacted:
+        members["redacted"] = stream.redacted
+    is_events = stream.framing == "sse"
     members["frames"] = [
         _frame(frame, capture, is_events=is_events, is_first=at == 0, redelivered=frame.number in redelivered)
         for at, frame in enumerate(stream.kept[begin:], begin)

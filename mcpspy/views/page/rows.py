@@ -217,8 +217,8 @@ def _transaction(transaction: Transaction) -> dict[str, Any]:
         "at": transaction.at_ns,
         "waited": None if response is None else response.at_ns - transaction.at_ns,
         "took": transaction.duration_ns,
-        "request": "" if request is None else _head(request.opened.head),
-        "response": "" if response is None else _head(response.opened.head),
+        "request": "" if request is None else _head(request.raw_head),
+        "response": "" if response is None else _head(response.raw_head),
         "chunks": sizes,
     }
 
@@ -241,9 +241,7 @@ def messages_of_call(row: ModelCall, capture: CaptureInfo) -> list[dict[str, Any
     answer = model_call_object(row, capture, whole=True)["answer"]
     response = row.transaction.response
     if answer is not None and response is not None:
-        made.append(
-            _call_message(SERVER, "answer", row.ended_ns or response.at_ns, response.opened.number, as_json(answer).encode())
-        )
+        made.append(_call_message(SERVER, "answer", row.ended_ns or response.at_ns, response.record, as_json(answer).encode()))
     return made
 
 

@@ -14,6 +14,7 @@ from ...transcript.http.transaction import (
     DONE_EVENT,
     NO_ENDPOINT,
     OTHER_EVENT,
+    Closing,
     KeepAlives,
     ScopeKind,
     Stream,
@@ -125,7 +126,7 @@ class Steps:
 
     def _model_call(self, row: ModelCall) -> Iterator[Numbered]:
         request = row.transaction.request
-        number = 0 if request is None else request.opened.number
+        number = 0 if request is None else request.record
         for step in () if self._models is None else self._models.feed(row):
             yield (number if step.at_ns == row.at_ns else _last_number(row.transaction)), step
 
@@ -342,7 +343,7 @@ class Steps:
         response = carried.response
         text = f"{row.row} {status_words(carried)}"
         yield (
-            response.opened.number,
+            response.record,
             Arrow(at_ns=response.at_ns, start=server, end=client, kind=ArrowKind.RESPONSE, text=text, style="dim", row=row.row),
         )
 
@@ -364,14 +365,14 @@ class Steps:
             at_ns=max(response.at_ns, message.at_ns), start=server, end=client, kind=ArrowKind.RESPONSE, text=text, style=style,
             row=row.row, closes=closes, injected=response.injected,
         )  # fmt: skip
-        return max(response.opened.number, message.number), arrow
+        return max(response.record, message.number), arrow
 
     def _transaction(self, row: Transaction) -> Iterator[Numbered]:
         """Draw a request without a message, and its status or the side that gave up."""
         client, server = self._ends(row, CLIENT)
         stream = self._lanes.stream(row)
         server = stream or server
-        number = 0 if row.request is None else row.request.opened.number
+        number = 0 if row.request is None else row.request.record
         words = one_line(f"{row.row} {row.method} {row.target}")
         yield (
             number,
@@ -391,7 +392,7 @@ class Steps:
         if response is not None:
             is_long = row.method == "GET" and row.is_stream
             text = f"{row.row} {f'{row.status}: connected' if is_long else _sentence(phrase)}"
-            yield response.opened.number, Arrow(
+            yield response.record, Arrow(
                 at_ns=response.at_ns, start=server, end=client, kind=ArrowKind.RESPONSE, text=text, style=phrase.style,
                 row=row.row, injected=response.injected,
             )  # fmt: skip
@@ -409,7 +410,7 @@ class Steps:
             arrow = Arrow(at_ns=row.ended_ns, start=start, end=end, kind=kind, text=text, style=phrase.style, row=row.row)
             yield _last_number(row), arrow
 
-    def _disconnected(self, row: Transaction, response: Stream, close: Close, client: str, server: str) -> Arrow:
+    def _disconnected(self, row: Transaction, response: Stream, close: Closing, client: str, server: str) -> Arrow:
         """Draw the end of a long stream: the side that ended it, and what the stream carried."""
         again = f", {len(row.redelivered)} redelivered" if row.redelivered else ""
         is_left = row.ended_by == CLIENT
@@ -452,7 +453,7 @@ def _stops(transaction: Transaction | None) -> bool:
 
 def _last_number(transaction: Transaction) -> int:
     """Return the number of the last known record of a transaction: a head, a close or a note."""
-    numbers = [stream.opened.number for stream in transaction.streams]
+    numbers = [stream.record for stream in transaction.streams]
     numbers += [stream.close.number for stream in transaction.streams if stream.close is not None]
     return max([*numbers, *(note.number for note in transaction.notes)], default=0)
 

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from ...lazy_pattern import lazy_pattern
-from ...records import CLIENT, Frame, Open
+from ...records import CLIENT, Frame
 from ...transcript.http.head import decoded_value
 from ...transcript.http.payloads import chunk_sizes
 from ...transcript.http.transaction import OpenChunk, Stream, Transaction
@@ -95,7 +95,7 @@ class _TransactionEntries:
         redelivered = set(transaction.redelivered)
         new: list[_WireEntry] = []
         for stream in transaction.streams:
-            number = stream.opened.stream
+            number = stream.number
             entries = self._streams.get(number)
             if entries is None:
                 entries = self._streams[number] = _StreamEntries(stream, self._capture, self._layout)
@@ -127,18 +127,18 @@ class _StreamEntries:
         self._stream = stream
         self._capture = capture
         self._layout = layout
-        self._encoding = stream.head.get("content-encoding") if stream.opened.framing == "body" else ""
+        self._encoding = stream.head.get("content-encoding") if stream.framing == "body" else ""
         self._open_chunk: OpenChunk = None
         self._is_begun = self._is_ended = False
         self._frames = 0
         self._compressed: list[bytes] = []  # parts of a compressed body, which mean nothing before its end
 
     def feed(self, redelivered: set[int]) -> Iterator[_WireEntry]:
-        stream, opened = self._stream, self._stream.opened
-        arrow = "→" if opened.sender == CLIENT else "←"
-        if opened.head and not self._is_begun:
-            by: list[Line] = [[("sent by mcpspy", "warn")]] if opened.injected else []
-            yield _WireEntry(opened.number, stream.at_ns, arrow, [*head_lines(opened, self._layout.room), *by])
+        stream = self._stream
+        arrow = "→" if stream.sender == CLIENT else "←"
+        if stream.raw_head and not self._is_begun:
+            by: list[Line] = [[("sent by mcpspy", "warn")]] if stream.injected else []
+            yield _WireEntry(stream.record, stream.at_ns, arrow, [*head_lines(stream, self._layout.room), *by])
         self._is_begun = True
         for frame in stream.kept[self._frames :]:
             lines = self._frame(frame)
@@ -150,8 +150,8 @@ class _StreamEntries:
         if close is not None and not self._is_ended:
             self._is_ended = True
             lines = self._decoded_body() if self._compressed else []
-            if opened.sender != CLIENT or close.how != "eof":
-                lines.append([(f"{opened.name} {close_words(close)}", "dim" if close.how == "eof" else "warn")])
+            if stream.sender != CLIENT or close.how != "eof":
+                lines.append([(f"{stream.name} {close_words(close)}", "dim" if close.how == "eof" else "warn")])
                 lines += [[(f"{name}: {one_line(str(value))}", "dim")] for name, value in close.extra.items()]
             if lines:
                 yield _WireEntry(close.number, stream.closed_ns, "·", lines)
@@ -201,7 +201,7 @@ class _StreamEntries:
 
     def _texts(self, data: bytes) -> list[Line]:
         """Return captured bytes line by line. The field names of an event have a style of their own."""
-        is_event, layout = self._stream.opened.framing == "sse", self._layout
+        is_event, layout = self._stream.framing == "sse", self._layout
         texts = data.decode("utf-8", "surrogateescape").replace("\r\n", "\n").removesuffix("\n").split("\n")
         if is_event and texts and not texts[-1]:
             texts.pop()  # the empty line that ends it
@@ -255,9 +255,9 @@ def _wrapped(text: str, style: str, room: int | None) -> list[Line]:
     return [[(piece, style)] for piece in ([text] if room is None else chopped(text, room))]
 
 
-def head_lines(opened: Open, room: int | None) -> list[Line]:
+def head_lines(opened: Stream, room: int | None) -> list[Line]:
     """Return the lines of a head, in `room` cells. Below each changed line is what was forwarded, at the end what was added."""
-    received = _numbered_lines(opened.head)
+    received = _numbered_lines(opened.raw_head)
     sent = [line for _, line in (received if opened.forwarded is None else _numbered_lines(opened.forwarded))]
     gone = Counter(line for _, line in received) - Counter(sent)
     new = _by_name(sent, Counter(sent) - Counter(line for _, line in received))
@@ -307,7 +307,7 @@ def _field_name(line: bytes, *, is_first: bool) -> bytes:
     return b"" if is_first else line.partition(b":")[0].strip().lower()
 
 
-def _head_line(raw: bytes, offset: int, opened: Open, room: int | None, *, style: str) -> list[Line]:
+def _head_line(raw: bytes, offset: int, opened: Stream, room: int | None, *, style: str) -> list[Line]:
     """Return one line of the head, with the redacted parts marked."""
     pieces: Line = []
     at = 0

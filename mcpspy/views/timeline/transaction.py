@@ -6,8 +6,8 @@ Heads and bodies are not shown here; `http_wire` shows them.
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from ...records import SERVER, Close, Frame
-from ...transcript.http.transaction import Stream, Transaction
+from ...records import SERVER, Frame
+from ...transcript.http.transaction import Closing, Stream, Transaction
 from ...transcript.model import HTTP_REDIRECTS, CaptureInfo, Exchange, Message, UnpairedMessage
 from ..text.escape import one_line, safe_text
 from ..text.line import Line, line_cells
@@ -95,7 +95,7 @@ def packet_of(frame: Frame) -> int | None:
 def carrying_frame(transaction: Transaction, message: Message) -> Frame | None:
     """Return the frame that a message came in; None if the transcript keeps no frames."""
     for stream in (transaction.request, transaction.response):
-        if stream is not None and stream.opened.stream == message.stream:
+        if stream is not None and stream.number == message.stream:
             at = bisect_left(stream.kept, message.number, key=lambda frame: frame.number)
             if at < len(stream.kept) and stream.kept[at].number == message.number:
                 return stream.kept[at]
@@ -157,7 +157,7 @@ def _facts(stream: Stream, transaction: Transaction) -> Iterator[str]:
     if stream.first_ns is not None and stream.last_ns is not None and stream.last_ns > stream.at_ns:
         first = f"first byte after {duration(stream.first_ns - began_ns)}, " if stream.first_ns < stream.last_ns else ""
         yield f"{first}last byte after {duration(stream.last_ns - began_ns)}"
-    if stream.close is not None and (stream.opened.sender == SERVER or stream.close.how != "eof"):
+    if stream.close is not None and (stream.sender == SERVER or stream.close.how != "eof"):
         yield ended_words(transaction) if stream is transaction.response else close_words(stream.close)
 
 
@@ -174,7 +174,7 @@ def ended_words(transaction: Transaction) -> str:
     return close_words(close) if transaction.ended_by == close.by else f"disconnected by {transaction.ended_by}"
 
 
-def close_words(close: Close) -> str:
+def close_words(close: Closing) -> str:
     """Return who closed a stream, and how."""
     how = {"eof": "closed", "abort": "aborted", "broken": "disconnected"}.get(close.how, one_line(close.how))
     return f"{how} by {one_line(close.by)}"

@@ -16,7 +16,8 @@ from mcpspy.replay.client.read_plan import read_plans
 from mcpspy.replay.mock.matching import RequestMatcher
 from mcpspy.replay.mock.replies import read_replies
 from mcpspy.replay.mock.script import Script
-from mcpspy.transcript.decoder import Decoder, message_of
+from mcpspy.transcript.decoder import Decoder
+from mcpspy.transcript.envelope import message_of
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo
 from mcpspy.transcript.transcribe import transcribe

@@ -51,11 +51,16 @@ def test_an_error_status_without_a_message_is_found(status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "uri", ["http://0.0.0.0:3001/messages?s=1", "http://localhost:3001/messages?s=1", "https://127.0.0.1:3001/m"]
+    ("uri", "forwarded"),
+    [
+        ("http://0.0.0.0:3001/messages?s=1", b"event: endpoint\ndata: http://127.0.0.1:7777/messages?s=1\n\n"),
+        ("http://localhost:3001/messages?s=1", b"event: endpoint\ndata: http://127.0.0.1:7777/messages?s=1\n\n"),
+        ("https://127.0.0.1:3001/m", b""),
+    ],
 )
-def test_an_endpoint_of_another_origin_is_found(uri: str) -> None:
+def test_an_endpoint_of_another_origin_is_found(uri: str, forwarded: bytes) -> None:
     traffic = Traffic()
-    traffic.get("/sse").stream().event(uri, kind="endpoint").close("client", "broken")
+    traffic.get("/sse").stream().event(uri, kind="endpoint", forwarded=forwarded).close("client", "broken")
     finding = traffic.finding
     assert (finding.rule, finding.culprit, finding.row) == ("foreign-endpoint", "server", 1)
     assert uri in finding.what

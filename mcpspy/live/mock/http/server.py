@@ -27,7 +27,7 @@ from ....replay.mock.miss import Miss
 from ....replay.mock.replies import RecordedReplies
 from ....replay.mock.scheduled_send import ScheduledSend
 from ....replay.mock.script import ERROR, MissPolicy
-from ....transcript.decoder import message_of
+from ....transcript.envelope import message_of
 from ....transcript.model import CaptureInfo, Kind, Message
 from ....wire.jsonrpc import cut
 from ...http.listener import BACKLOG, REST_S, Authority, HostCheck, accept_all, bound_socket

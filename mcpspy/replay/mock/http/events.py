@@ -11,9 +11,10 @@ from typing import Final
 
 from ....lazy_pattern import lazy_pattern
 from ....records import SERVER, Frame
-from ....transcript.decoder import join_parts, message_of
+from ....transcript.decoder import join_parts
+from ....transcript.envelope import message_of
 from ....transcript.http.assemble import ENDPOINT
-from ....transcript.http.decode import CompressedEvents, event_pieces
+from ....transcript.http.decode import CompressedEvents, carries_message
 from ....transcript.http.head import EVENT_STREAM
 from ....transcript.http.transaction import ScopeKind, Stream
 from ....transcript.model import HTTP_REDIRECTS, CaptureInfo, Message, Transcript, UnpairedMessage
@@ -44,7 +45,7 @@ def bare_events(capture: CaptureInfo) -> Iterator[UnpairedMessage]:
             if not is_announced:
                 continue
             is_position = event.id is not None and not event.data and transaction.scope.kind is not ScopeKind.STREAM
-            is_known = frame.number in transaction.redelivered or event.type == ENDPOINT or bool(event_pieces(event))
+            is_known = frame.number in transaction.redelivered or event.type == ENDPOINT or carries_message(event)
             if frame.data and not is_position and not is_known:
                 yield UnpairedMessage(0, message_of(info, SERVER, frame, malformed(frame.data, BARE_EVENT)))
 
@@ -77,7 +78,7 @@ class RecordedEvents:
         if transaction is None or (transaction.scope.kind is ScopeKind.STREAM) != self._is_sse:
             return None
         response = transaction.response
-        if response is None or response.opened.stream != recorded.stream:
+        if response is None or response.number != recorded.stream:
             return None
         key = recorded.capture, recorded.stream
         if key not in self._frames:
@@ -88,7 +89,7 @@ class RecordedEvents:
 def event_frames(stream: Stream) -> Iterator[Frame]:
     """Yield the events of a stream as frames, those in parts as one; nothing for a body that is no stream of events."""
     frames: Iterable[Frame] = stream.kept
-    if stream.opened.framing != "sse":
+    if stream.framing != "sse":
         if stream.head.media_type != EVENT_STREAM:
             return
         compressed = CompressedEvents(stream.head.get("content-encoding"))

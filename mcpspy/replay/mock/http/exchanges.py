@@ -168,7 +168,7 @@ def http_match_key(message: Message | None, rules: MatchRules) -> str:
 
 def received_head(stream: Stream) -> Head:
     """Return the head as its receiver got it."""
-    return stream.head if stream.opened.forwarded is None else read_head(stream.opened.forwarded)
+    return stream.head if stream.forwarded is None else read_head(stream.forwarded)
 
 
 def whole_body(stream: Stream, head: Head) -> bytes | None:

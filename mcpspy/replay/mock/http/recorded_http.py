@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit, urlunsplit
 
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT
-from ....transcript.http.decode import event_pieces
+from ....transcript.http.decode import carries_message
 from ....transcript.mcp.codes import METHOD_NOT_FOUND
 from ....transcript.mcp.methods import INITIALIZE
 from ....transcript.mcp.revisions import Era
@@ -337,7 +337,7 @@ def _announced(transactions: Iterable[RecordedTransaction]) -> tuple[bytes, byte
             event = parse(data, is_first=True)
             if event.type == "endpoint" and event.data:
                 return event.data, before + data
-            before += b"" if event_pieces(event) else data
+            before += b"" if carries_message(event) else data
     return b"", b""
 
 

@@ -34,7 +34,7 @@ def hit_in_answer(rule: Rule, call: ModelCall, at_ns: int, what: str, culprit: s
         rule,
         at_ns=at_ns,
         capture=call.capture,
-        number=_prompt_record(call) if response is None else response.opened.number,
+        number=_prompt_record(call) if response is None else response.record,
         row=call.row,
         what=what,
         culprit=culprit,
@@ -43,4 +43,4 @@ def hit_in_answer(rule: Rule, call: ModelCall, at_ns: int, what: str, culprit: s
 
 
 def _prompt_record(call: ModelCall) -> int:
-    return 0 if call.transaction.request is None else call.transaction.request.opened.number
+    return 0 if call.transaction.request is None else call.transaction.request.record

@@ -15,7 +15,6 @@ from ...mcp.codes import CLIENT_CAPABILITIES, INPUT_REQUIRED, TASK
 from ...mcp.methods import INPUT_REQUESTS, MAY_NEED_INPUT, TASKS, method_row
 from ...mcp.revisions import FIRST_MODERN
 from ...model import Exchange, Message
-from ..answer_index import Requests
 from ..facts import CaptureFacts
 from ..meanwhile import FOR_PEOPLE
 from ..rule import Hit, Severity, hit_in, protocol_rule
@@ -221,19 +220,19 @@ def _not_given(facts: CaptureFacts, asked: list[tuple[Exchange, Message]]) -> It
     if not left:
         return
     retried_ns: dict[tuple[str, str | None], int] = {}
-    by_client: dict[str, Requests] = {}
+    by_client: dict[str, list[Exchange]] = {}
     for row in facts.exchanges:
         if row.sender != CLIENT:
             continue
         if _may_be_retry(row):
             retried_ns[row.method, row.request.target] = row.at_ns
-        by_client.setdefault(facts.capture.client_of(row), Requests()).append(row)
+        by_client.setdefault(facts.capture.client_of(row), []).append(row)
     for exchange, response in left:
         if retried_ns.get((exchange.method, exchange.request.target), 0) > response.at_ns:
             continue  # a retry that fits several calls belongs to none
-        sent = by_client.get(facts.capture.client_of(exchange)) or Requests()
-        first = bisect_left(sent.times_ns, response.at_ns + PATIENCE_NS)
-        went_on = sent.exchange(first) if first < len(sent.rows) else None
+        sent = by_client.get(facts.capture.client_of(exchange), [])
+        first = bisect_left(sent, response.at_ns + PATIENCE_NS, key=lambda row: row.at_ns)
+        went_on = sent[first] if first < len(sent) else None
         yield _left_open(exchange, response, went_on, end_ns - response.at_ns)
 
 

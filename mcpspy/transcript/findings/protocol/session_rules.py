@@ -8,7 +8,6 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 from typing import Final
 
 from ....records import CLIENT, SERVER, Side
@@ -102,9 +101,9 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 def _reused_ids(facts: CaptureFacts) -> Iterator[Hit]:
     """Find ids that come again in a session. A session on stdio begins anew with each initialize."""
     used: dict[tuple[Side, ScopeKey], dict[str | None, Exchange]] = {}
-    again = watched(facts, _Ids).again()
+    again = watched(facts, _Ids).again
     for exchange in facts.exchanges if again else ():
-        if exchange.method != INITIALIZE and _id_hash(exchange) not in again:
+        if exchange.method != INITIALIZE and (exchange.sender, exchange.request.id or "") not in again:
             continue
         transaction = exchange.transaction
         if transaction is not None and transaction.scope.kind is ScopeKind.TRANSACTION:
@@ -134,12 +133,12 @@ def _is_explained(facts: CaptureFacts, exchange: Exchange) -> bool:
 
 
 class _Ids:
-    """The ids of requests: by side the numbers that count up, as most do, of which none comes again, and hashes of all others."""
+    """The ids of requests by side: numbers that count up, as most do, and all others. `again` are those that came more than once."""
 
     def __init__(self) -> None:
         self._numbers: dict[Side, array[int]] = {CLIENT: array("Q"), SERVER: array("Q")}
-        self._others = array("q")
-        self._again: set[int] = set()
+        self._others: dict[Side, set[str]] = {CLIENT: set(), SERVER: set()}
+        self.again: set[tuple[Side, str]] = set()
 
     def feed(self, exchanges: Iterable[Exchange]) -> None:
         for exchange in exchanges:
@@ -151,17 +150,11 @@ class _Ids:
                     numbers.append(number)
                     continue
                 if numbers[bisect_left(numbers, number)] == number:
-                    self._again.add(_id_hash(exchange))
-            self._others.append(_id_hash(exchange))
-
-    def again(self) -> set[int]:
-        """Return hashes of the ids that came more than once on one side, and perhaps of a few others."""
-        ordered = sorted(self._others)
-        return self._again | {hashed for hashed, following in pairwise(ordered) if hashed == following}
-
-
-def _id_hash(exchange: Exchange) -> int:
-    return hash((exchange.sender, exchange.request.id))
+                    self.again.add((request.sender, id))
+            others = self._others[request.sender]
+            if id in others:
+                self.again.add((request.sender, id))
+            others.add(id)
 
 
 def _is_reuse(before: Exchange, exchange: Exchange) -> bool:

@@ -6,10 +6,10 @@ Source: RFC 9110, sections 8.3 and 8.4; MCP specification, basic/transports of e
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ....records import CLIENT, SERVER, Close
+from ....records import CLIENT, SERVER
 from ....wire.http_body import WholeBody
 from ...http.head import LAST_EVENT_ID
-from ...http.transaction import Anomaly, ScopeKind, Stream, Transaction
+from ...http.transaction import Anomaly, Closing, ScopeKind, Stream, Transaction
 from ...model import Exchange
 from ...watching import watched
 from ..facts import CaptureFacts
@@ -101,14 +101,14 @@ def _came_elsewhere(exchange: Exchange) -> bool:
     return (response.stream == own.response.number) == (own.scope.kind is ScopeKind.STREAM)
 
 
-def _short(facts: CaptureFacts, transaction: Transaction, response: Stream, close: Close) -> Iterator[Hit]:
+def _short(facts: CaptureFacts, transaction: Transaction, response: Stream, close: Closing) -> Iterator[Hit]:
     """Find a body with a whole message that ended before as many bytes had come as its Content-Length says."""
     missing = close.extra.get("missing_bytes")
     if type(missing) is not int or close.by != SERVER or close.how != "abort" or response.injected:
         return
     length, stream = response.head.get("content-length"), response.number
     is_whole = transaction.response_messages > 0 and all(unpaired.message.stream != stream for unpaired in facts.malformed)
-    if not is_whole or response.opened.framing != WholeBody.name:
+    if not is_whole or response.framing != WholeBody.name:
         return
     end = f"its Content-Length, {quoted(length.encode())}" if length else "the end of its last chunk"
     name = f"{transaction.method} {transaction.target}"

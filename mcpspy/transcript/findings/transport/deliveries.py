@@ -126,7 +126,7 @@ def _discarded(facts: CaptureFacts) -> Iterator[_Discarded]:
         transaction = facts.capture.transaction_of(row.message.stream)
         if row.message.sender != SERVER or transaction is None or not _is_closed_well(transaction.response):
             continue
-        if row.message.reason != "cut short" or transaction.response is None or transaction.response.opened.framing != "sse":
+        if row.message.reason != "cut short" or transaction.response is None or transaction.response.framing != "sse":
             continue
         raw = row.message.raw
         data = parse(raw).data if raw.lstrip()[:1] != b"{" else raw
@@ -145,7 +145,7 @@ def _unreadable(facts: CaptureFacts) -> Iterator[int]:
         if reason in ("not recorded", "cut short") or reason.startswith(SEALED) or response is None:
             continue
         exchange = facts.first_exchanges.get(transaction.number)
-        if exchange is not None and exchange.response is None and response.opened.framing != "sse":
+        if exchange is not None and exchange.response is None and response.framing != "sse":
             yield exchange.row
 
 

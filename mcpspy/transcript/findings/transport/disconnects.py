@@ -186,7 +186,7 @@ def _is_cut(response: Stream | None) -> bool:
     """Tell whether the server's side broke a response off, or ended a stream of events without the answer."""
     if response is None or response.close is None:
         return True
-    return response.close.how != "eof" or response.opened.framing == "sse"
+    return response.close.how != "eof" or response.framing == "sse"
 
 
 def _ending(transaction: Transaction) -> str:
@@ -196,7 +196,7 @@ def _ending(transaction: Transaction) -> str:
     head = response.head
     if response.close.how != "eof":
         return "it broke off its response"
-    if response.opened.framing == "sse":
+    if response.framing == "sse":
         return "it closed the stream"
     kind = f", {head.media_type}" if head.media_type else ""
     holds = "only messages that do not answer it" if transaction.response_messages else "no message"

@@ -12,17 +12,15 @@ from typing import Final
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT
 from ...http.head import Head, decoded_value
-from ...http.transaction import ScopeKind, Stream, Transaction
+from ...http.transaction import ScopeKind, Stream
 from ...mcp.codes import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from ...mcp.fields import revision
 from ...mcp.methods import DISCOVER, INITIALIZE, NAMED_IN_HEADERS, method_rows
 from ...mcp.revisions import Era, era, position
 from ...model import Exchange, Kind
-from ...watching import watched
-from ..facts import CaptureFacts
+from ..facts import CaptureFacts, client_requests
 from ..hits import hit_on_stream
 from ..rule import Hit, Severity, hit_in, protocol_rule
-from ..session_hits import SessionHits
 from ..words import quoted
 
 _MODERN: Final = "· revision 2026-07-28\n→ POST /mcp\n  Mcp-Method: tools/call\n  Mcp-Name: forecast\n"
@@ -108,18 +106,10 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             yield hit_in(MISSING_ENVELOPE, first.request, first.row, what, count=seen.count)
     yield from _without_revision(facts)
     yield from _duplicates(facts)
-    if facts.capture.transactions:
-        yield from watched(facts, _session_hits).all(facts)
-
-
-def _session_hits() -> SessionHits:
-    return SessionHits(_of_request)
-
-
-def _of_request(exchange: Exchange, transaction: Transaction, agreed: str | None) -> Iterator[Hit]:
-    if transaction.request is not None:
-        is_streamable = transaction.scope.kind is not ScopeKind.STREAM
-        yield from _fields(exchange, transaction.request, agreed, is_streamable=is_streamable)
+    for exchange, transaction, agreed in client_requests(facts):
+        if transaction.request is not None:
+            is_streamable = transaction.scope.kind is not ScopeKind.STREAM
+            yield from _fields(exchange, transaction.request, agreed, is_streamable=is_streamable)
 
 
 def _without_revision(facts: CaptureFacts) -> Iterator[Hit]:
@@ -154,7 +144,7 @@ def _duplicates(facts: CaptureFacts) -> Iterator[Hit]:
             for name, count in counts.items():
                 kind = "request" if stream is transaction.request else "response"
                 what = f"The field {name} comes {count} times in the {kind} of {transaction.method} {transaction.target}."
-                yield hit_on_stream(DUPLICATE_HEADER, facts, transaction, stream, what, stream.opened.sender, group=name)
+                yield hit_on_stream(DUPLICATE_HEADER, facts, transaction, stream, what, stream.sender, group=name)
             if not counts and len(sound) < _SENT_HEADS:
                 sound.add(stream.raw_head)
 

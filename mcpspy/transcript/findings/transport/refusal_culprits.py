@@ -108,8 +108,8 @@ def refuses_name(transaction: Transaction) -> bool:
 def refused_names(transaction: Transaction) -> str:
     """Name the host and the origin of a refused request: those that its refusal speaks of."""
     assert transaction.request is not None
-    opened, refusal = transaction.request.opened, transaction.refusal.lower()
-    seen = (opened.forwarded or opened.head).lower()
+    request, refusal = transaction.request, transaction.refusal.lower()
+    seen = (request.forwarded or request.raw_head).lower()
     names = [
         f"the {name} {quoted(match[1])}"
         for name in ("host", "origin")

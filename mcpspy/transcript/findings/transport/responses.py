@@ -4,7 +4,7 @@ Nothing is found over HTTP+SSE, which has rules of its own. Source: MCP specific
 basic/transports/streamable-http of 2026-07-28.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Final
 
@@ -17,12 +17,10 @@ from ...mcp.codes import HTTP_STATUSES, METHOD_NOT_FOUND, MODERN_CODES
 from ...mcp.fields import revision
 from ...mcp.revisions import Era, era
 from ...model import HTTP_REDIRECTS, Exchange, Kind, Outcome
-from ...watching import watched
-from ..facts import CaptureFacts, ScopeKey, agreed_revisions
+from ..facts import CaptureFacts, ScopeKey, agreed_revisions, client_requests
 from ..hits import hit_on_stream
 from ..protocol.answers import NOTIFICATION_ANSWERED
 from ..rule import Hit, Severity, hit_in, protocol_rule
-from ..session_hits import SessionHits
 from ..words import call_name, quoted
 from .redirects import lossy_redirects
 from .sessions import asks_for_stream
@@ -125,9 +123,15 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         return
     agreed = agreed_revisions(facts)
     yield from _error_statuses(facts)
-    first_requests = watched(facts, _FirstRequests)
-    yield from first_requests.hits.all(facts)
-    modern_targets = first_requests.modern_targets
+    modern_targets: set[str] = set()
+    last = 0, 0
+    for exchange, transaction, revision_agreed in client_requests(facts):
+        (number, row), last = last, (transaction.number, exchange.row)
+        if (number == transaction.number and row < exchange.row) or transaction.scope.kind is ScopeKind.STREAM:
+            continue  # only the first request in each POST counts
+        if revision_agreed is not None or revision(exchange.request.raw) is not None:
+            yield from _media_types(exchange, transaction)
+            modern_targets |= {transaction.target} if exchange.era is Era.MODERN else set()
     unreadable = {unpaired.message.stream for unpaired in facts.malformed}
     without_request = (number for number in transactions if number not in facts.first_exchanges)
     for transaction in transactions.values() if modern_targets else map(transactions.__getitem__, without_request):
@@ -137,29 +141,6 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             yield from _notification_answer(facts, transaction, agreed, unreadable)
         yield from _removed(facts, transaction, modern_targets)
     yield from _no_streams(facts, modern_targets)
-
-
-class _FirstRequests:
-    """Hits about the first request in each POST, and the targets of those of the modern era."""
-
-    def __init__(self) -> None:
-        self.hits = SessionHits(self._of_request)
-        self.modern_targets: set[str] = set()
-        self._last = 0, 0
-
-    def feed(self, exchanges: Iterable[Exchange]) -> None:
-        self.hits.feed(exchanges)
-
-    def _of_request(self, exchange: Exchange, transaction: Transaction, agreed: str | None) -> Iterator[Hit]:
-        (number, row), self._last = self._last, (transaction.number, exchange.row)
-        if number == transaction.number and row < exchange.row:
-            return
-        if transaction.scope.kind is not ScopeKind.STREAM and (
-            agreed is not None or revision(exchange.request.raw) is not None
-        ):
-            yield from _media_types(exchange, transaction)
-            if exchange.era is Era.MODERN:
-                self.modern_targets.add(transaction.target)
 
 
 def _no_streams(facts: CaptureFacts, modern_targets: set[str]) -> Iterator[Hit]:

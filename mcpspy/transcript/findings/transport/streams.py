@@ -150,7 +150,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         response = transaction.response
         if response is None or response.injected:
             continue
-        if response.opened.framing == "sse" or EVENT_STREAM.encode() in response.raw_head.lower():
+        if response.framing == "sse" or EVENT_STREAM.encode() in response.raw_head.lower():
             yield from _beginning(facts, transaction, response)
             yield from _break_off(facts, transaction, response, missed_ns.get(transaction.number, 0))
         elif response.first_ns is not None and response.first_ns - response.at_ns in _NAGLE_NS:

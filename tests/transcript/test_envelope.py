@@ -1,8 +1,7 @@
-"""A transcript of lines is that of their records: the shorter way for usual messages against the one that knows them all."""
+"""A transcript of lines is that of their records, and the typed decoder of messages reads what the strict reader reads."""
 
 import io
 import json
-from collections.abc import Sequence
 from contextlib import nullcontext
 from itertools import pairwise
 
@@ -12,9 +11,12 @@ from hypothesis import strategies as st
 
 from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.capture.file.reader import CaptureRecords, Reader
-from mcpspy.records import Damage, Frame, Header, Record
-from mcpspy.transcript.model import Kind, Row
+from mcpspy.records import SERVER, Damage, Frame, Header, Record
+from mcpspy.transcript.envelope import message_of, typed_message
+from mcpspy.transcript.message import Message
+from mcpspy.transcript.model import CaptureInfo, Kind
 from mcpspy.transcript.transcribe import Transcriber, transcribe
+from mcpspy.wire.jsonrpc import cut
 from tests.transcript.dialogue import MS, Dialogue, make_header, spelled
 from tests.transcript.test_properties import CAPTURES, LINES, numbered
 
@@ -178,20 +180,11 @@ def capture_of(texts: list[str]) -> bytes:
     return capture(dialogue.records)
 
 
-def left_to_others(texts: list[str]) -> list[str]:
-    """Return those of some lines, of the client and the server in turns, that are not usual."""
-    left: list[str] = []
-    general = Transcriber.feed
-
-    def feed(self: Transcriber, record: Record, number: int = 0) -> Sequence[Row]:
-        if isinstance(record, Frame):
-            left.append(record.data.decode())
-        return general(self, record, number)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Transcriber, "feed", feed)
-        transcribe(CaptureRecords(lambda: nullcontext(io.BytesIO(capture_of(texts))), "x"))
-    return left
+def both_ways(text: str) -> tuple[Message | None, list[Message]]:
+    """Return what the typed decoder makes of a payload, and what the strict reader does."""
+    info, data = CaptureInfo(0), text.encode()
+    frame = Frame(1, 7, 5, data, number=3)
+    return typed_message(info, SERVER, frame, data), [message_of(info, SERVER, frame, piece) for piece in cut(data)]
 
 
 CALL = '{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"now","_meta":{"progressToken":7}}}\n'
@@ -204,23 +197,27 @@ NAMED = (
 )
 
 
-def test_requests_their_answers_progress_and_errors_are_usual() -> None:
-    texts = [CALL, PROGRESS, LOG, RESULT, CALL, ERROR, NAMED, '{"jsonrpc":"2.0","id":"a","result":{}}\n', "[]\n"]
-    assert left_to_others(texts) == ["[]\n"]
+@pytest.mark.parametrize("text", [CALL, PROGRESS, LOG, RESULT, ERROR, NAMED, '{"jsonrpc":"2.0","id":"é","result":{}}'])
+def test_a_message_without_anything_odd_is_read_once(text: str) -> None:
+    typed, strict = both_ways(text)
+    assert [spelled(typed)] == spelled(strict)
+
+
+@given(MESSAGES | SOUND)
+def test_what_the_typed_decoder_reads_the_strict_reader_reads_too(data: bytes) -> None:
+    typed, strict = both_ways(data.decode("utf-8", "surrogateescape"))
+    assert typed is None or [spelled(typed)] == spelled(strict)
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "[]\n",
-        CALL.replace("\n", "\r\n"),
-        CALL.replace("\n", ""),
         CALL.replace('"id":4', '"id":0'),
         CALL.replace('"id":4', '"id":null'),
         CALL.replace('"id":4', '"id":4.0'),
         CALL.replace('"id":4', '"id":"\\u0007"'),
         CALL.replace("tools/call", "initialize"),
-        CALL.replace("}}}", '},"clientInfo":{"name":"me"}}}'),
         CALL.replace('"method"', '"error":null,"method"'),
         CALL.replace('"method"', '"result":{},"method"'),
         RESULT.replace("complete", "input_required"),
@@ -235,11 +232,12 @@ def test_requests_their_answers_progress_and_errors_are_usual() -> None:
         "\ufeff" + LOG,
     ],
 )
-def test_what_needs_a_second_look_is_left_to_others(text: str) -> None:
-    assert left_to_others([CALL, LOG, text, LOG, LOG]) == [text]
+def test_what_needs_a_second_look_is_left_to_the_strict_reader(text: str) -> None:
+    typed, strict = both_ways(text)
+    assert (typed, bool(strict)) == (None, True)
 
 
-def test_a_usual_message_has_its_facts_without_a_second_look() -> None:
+def test_a_message_has_its_facts_without_a_second_look() -> None:
     transcript = transcribe(CaptureRecords(lambda: nullcontext(io.BytesIO(capture_of([CALL, RESULT]))), "x"))
     (exchange,) = transcript.exchanges
     request, response = exchange.request, exchange.response
