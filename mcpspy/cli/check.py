@@ -161,7 +161,7 @@ def _selected_findings(transcript: Transcript, selection: CaptureSelection, want
 def _explain(rules: Rule | dict[str, Rule], screen: Screen, *, as_json: bool) -> None:
     """Explain one rule, or list several; JSON has all of each rule."""
     from ..views.check.rules import rule_lines, rules_lines
-    from ..views.json.verdicts import rules_json
+    from ..views.json.checks import rules_json
 
     if as_json:
         sys.stdout.write(rules_json(rules.values() if isinstance(rules, dict) else [rules]))
@@ -184,7 +184,7 @@ def _accept(folder: str, transcript: Transcript, before: dict[str, Baseline], sc
 def _print(check: CheckResult, format: str, screen: Screen) -> None:
     match format:
         case "json":
-            from ..views.json.verdicts import check_json
+            from ..views.json.checks import check_json
 
             sys.stdout.write(check_json(check))
         case "junit":

@@ -21,7 +21,7 @@ from ..errors import AddressError, TrialError
 from ..replay.trial import BAD, CLIENT_FAULTS, HTTP, NO_FAULT, SERVER_FAULTS, TrialOutcome
 from ..transcript.filter.values import DURATIONS_NS, BadValue, amount
 from ..views.compare.trial import trial_junit_lines, trial_lines
-from ..views.json.verdicts import trials_json
+from ..views.json.checks import trials_json
 from ..views.text.escape import safe_text
 from .filter_option import combined_filter
 from .replay.played import one_session, playable

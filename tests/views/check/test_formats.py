@@ -17,7 +17,7 @@ from mcpspy.transcript.findings.registry import RULES
 from mcpspy.transcript.findings.rule import Severity
 from mcpspy.views.check.formats import check_sarif, github_lines, junit_lines
 from mcpspy.views.check.text import check_lines
-from mcpspy.views.json.verdicts import check_json
+from mcpspy.views.json.checks import check_json
 from mcpspy.views.text.line import line_cells
 from tests.tiers import current_tier, slow_examples
 from tests.transcript.dialogue import Dialogue
