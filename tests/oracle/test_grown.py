@@ -2,7 +2,7 @@
 
 from functools import partial
 from io import BytesIO
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from random import Random
 
@@ -22,10 +22,8 @@ CAPTURES = captures()[:: current_tier()(sample=9, more=2, full=1)]
 def in_steps(data: bytes, places: list[int]) -> Transcript:
     """Return the transcript of bytes that come in steps which end at these places, each record by itself."""
     reader, transcriber = Reader(), Transcriber()
-    for begin, end in pairwise([0, *places, len(data)]):
-        for record in reader.feed(data[begin:end]):
-            transcriber.feed(record)
-    for record in reader.close():
+    steps = pairwise([0, *places, len(data)])
+    for record in [*chain.from_iterable(reader.feed(data[begin:end]) for begin, end in steps), *reader.close()]:
         transcriber.feed(record)
     transcriber.close()
     return transcriber.transcript
