@@ -23,7 +23,8 @@ class AnswerIndex:
     def __init__(self, requests: Iterable[Exchange] = ()) -> None:
         self._requests = sorted(requests, key=lambda exchange: (exchange.at_ns, exchange.row))
         self._times_ns = array("q", [exchange.at_ns for exchange in self._requests])
-        self._answered_ns = array("q", map(_answered_ns, self._requests))
+        answered = (row.response.at_ns if row.response is not None else NEVER for row in self._requests)
+        self._answered_ns = array("q", answered)
         self._sorted_ns: Sequence[int] = array("q", sorted(self._answered_ns))
         self._longest_ns: dict[str, int] = {}
         for exchange, answered_ns in zip(self._requests, self._answered_ns, strict=True):
@@ -66,7 +67,3 @@ class AnswerIndex:
         """Return whether the last request before a time is another, and had no answer, or got it less than the slack before."""
         at = bisect_right(self._times_ns, at_ns) - 1
         return at >= 0 and self._requests[at].row != row and self._answered_ns[at] >= at_ns - slack_ns
-
-
-def _answered_ns(exchange: Exchange) -> int:
-    return NEVER if exchange.response is None else exchange.response.at_ns

@@ -192,6 +192,13 @@ def test_a_field_that_contradicts_the_body_is_found(fields: dict[str, str]) -> N
     assert (finding.rule, finding.culprit) == ("header-contradicts", "client")
 
 
+def test_a_revision_in_a_field_is_held_to_the_one_that_the_handshake_agreed_on() -> None:
+    traffic = Traffic()
+    opened_session(traffic, "s")
+    traffic.post(request(1), session="s", Mcp_Protocol_Version="2025-03-26").answer(200, result(1))
+    assert any("“2025-03-26”, but the handshake agreed on “2025-" in finding.what for finding in traffic.findings)
+
+
 def test_fields_that_mirror_the_body_are_well() -> None:
     assert mismatch().rules == []
 

@@ -36,7 +36,7 @@ HEADER_CONTRADICTS: Final = protocol_rule(
     severity=Severity.ERROR,
     what="Mcp-Method, Mcp-Name or MCP-Protocol-Version contradicts the message in the body, or the handshake.",
     why="Servers refuse such a request: from 2026-07-28 on with the error -32020, before that with 400.",
-    blame="The client: it wrote both, and mcpspy forwards both unchanged.",
+    blame="The client: it wrote the field; mcpspy forwards it unchanged.",
     example=f"{_MODERN.replace('tools/call', 'tools/list')}{_CALL}{_MISMATCH}",
     clean=f"{_MODERN}{_CALL}{_WELL}",
     advice="Set the fields from the message that is sent.",
@@ -172,7 +172,8 @@ def _fields(exchange: Exchange, request: Stream, agreed: str | None, *, is_strea
             yield hit_in(MISSING_ENVELOPE, exchange.request, exchange.row, what, group=exchange.method)
         return
     for field, in_head, in_body in _mismatches(exchange, head, agreed):
-        what = f"The field {field} of a request is {quoted(in_head.encode())}, but its body has {quoted(in_body.encode())}."
+        other = "its body has" if field != _VERSION or revision(exchange.request.raw) else "the handshake agreed on"
+        what = f"The field {field} of a request is {quoted(in_head.encode())}, but {other} {quoted(in_body.encode())}."
         yield hit_in(HEADER_CONTRADICTS, exchange.request, exchange.row, what, group=field)
     if is_streamable:
         for field in _missing(exchange, head, agreed):
