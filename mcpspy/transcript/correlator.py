@@ -132,7 +132,7 @@ class SideRequests:
                 return self._answer_again(id, message)
             id, exchange = alike[0], waiting.pop(alike[0])
         else:
-            message.id = exchange.request.id  # an equal string: one less to keep
+            message.id = id = exchange.request.id or ""  # an equal string: one less to keep
         if message.result_type == PARTIAL:
             exchange.partials = appended(exchange.partials, message)
             waiting[id] = exchange
@@ -273,13 +273,6 @@ class Correlator:
         """Notifications `ping`, which some clients send in place of requests, without their `pong`."""
         self._spoken: set[Side] = set()
         """The sides that have sent something else than a `pong` since the last `ping` of the other."""
-
-    @property
-    def is_plain(self) -> bool:
-        """True if nothing but ids decides what belongs together: no id waits twice, and no answer came by order."""
-        of_client, of_server = self.requests[CLIENT], self.requests[SERVER]
-        by_order = of_client.in_order is not None or of_server.in_order is not None
-        return not (self._pings or of_client.queued or of_server.queued or by_order)
 
     def feed(self, message: Message) -> Exchange | UnpairedMessage:
         kind = message.kind

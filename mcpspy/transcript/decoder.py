@@ -158,16 +158,16 @@ class Decoder:
             log = self._log(stream.take(frame))
             stream.forget()
             return [log]
-        messages = self._messages(stream, stream.take(frame))
-        if damaged and has_parts and messages[0].kind is Kind.MALFORMED:
+        decoded = self._messages(stream, stream.take(frame))
+        if damaged and has_parts and decoded[0].kind is Kind.MALFORMED:
             # The end of the held frame is missing, or its middle: `frame` is read better by itself.
             return [self._cut_short(stream), *self._messages(stream, frame)]
-        messages[0].unkept_bytes += stream.left_out_bytes
+        decoded[0].unkept_bytes += stream.left_out_bytes
         stream.forget()
-        for message in messages:
+        for message in decoded:
             if damaged and (has_parts or message.kind is Kind.MALFORMED):
                 message.flaws = (*message.flaws, "damaged")
-        return messages
+        return decoded
 
     def _cut_short(self, stream: _StdioStream) -> Message | Log:
         frame, left_out_bytes = stream.take(), stream.left_out_bytes
@@ -185,11 +185,11 @@ class Decoder:
         data = frame.data
         if not data and frame.length:
             return [self._message(stream, frame, malformed(data, "not recorded"))]
-        found = messages(self._info, stream.sender, frame, data)
+        in_frame = messages(self._info, stream.sender, frame, data)
         if flaw := flaw_of(data):
-            for message in found:
+            for message in in_frame:
                 message.flaws = (*message.flaws, flaw)
-        return found
+        return in_frame
 
     def _message(self, stream: _StdioStream, frame: Frame, piece: Piece) -> Message:
         return message_of(self._info, stream.sender, frame, piece)

@@ -10,7 +10,7 @@ try:
 except ImportError:  # a Python that has it elsewhere
     from hashlib import blake2b
 
-DIGEST_BYTES: Final = 8
+_DIGEST_BYTES: Final = 8
 
 
 def digest(*values: object) -> bytes:
@@ -19,7 +19,7 @@ def digest(*values: object) -> bytes:
         spelled = msgspec.msgpack.encode(values)
     except UnicodeEncodeError:  # half of a surrogate pair
         spelled = repr(values).encode("ascii", "backslashreplace")
-    return blake2b(spelled, digest_size=DIGEST_BYTES).digest()
+    return blake2b(spelled, digest_size=_DIGEST_BYTES).digest()
 
 
 def json_digest(value: Any) -> bytes | None:

@@ -135,7 +135,7 @@ def typed_message(info: CaptureInfo, sender: Side, frame: Frame | FrameLine, pay
 
 
 def message_of(info: CaptureInfo, sender: Side, frame: Frame, piece: Piece) -> Message:
-    """Return the message for `piece` of `frame`, on the transcript's clock, and count it in `info`."""
+    """Return the message for `piece` of `frame`, on the transcript's clock."""
     shift_ns = info.shift_ns
     at_ns = frame.at_ns + shift_ns if shift_ns else frame.at_ns
     first_ns = at_ns if frame.first_ns == frame.at_ns else frame.first_ns + shift_ns

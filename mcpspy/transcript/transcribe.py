@@ -374,14 +374,10 @@ class _CaptureReader:
             self._look_for_name(message)
         if isinstance(row, UnpairedMessage) or row.request is message:
             self._rows.append(row)
-        changed: list[Row] = [*self._probes.take_changed(), row] if self._probes.changed else [row]
-        if (
-            joiner is not None
-            and (info.calls or joiner.may_begin(message))
-            and (first := joiner.feed(row, message)) is not None
-        ):
-            changed.append(first)
-        return changed
+        first = joiner.feed(row, message) if joiner is not None and (info.calls or joiner.may_begin(message)) else None
+        if first is None and not self._probes.changed:
+            return (row,)
+        return (*self._probes.take_changed(), row, *(() if first is None else (first,)))
 
     def _look_for_name(self, request: Message) -> None:
         """Learn the client's name from one of its requests. Looking for the word first keeps this off the hot path."""

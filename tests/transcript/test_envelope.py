@@ -187,11 +187,11 @@ def both_ways(text: str) -> tuple[Message | None, list[Message]]:
     return typed_message(info, SERVER, frame, data), [message_of(info, SERVER, frame, piece) for piece in cut(data)]
 
 
-CALL = '{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"now","_meta":{"progressToken":7}}}\n'
-RESULT = '{"jsonrpc":"2.0","id":4,"result":{"content":[],"isError":true,"resultType":"complete"}}\n'
+CALL = '{"jsonrpc":"2.0","id":4711,"method":"tools/call","params":{"name":"now","_meta":{"progressToken":7}}}\n'
+RESULT = '{"jsonrpc":"2.0","id":4711,"result":{"content":[],"isError":true,"resultType":"complete"}}\n'
 PROGRESS = '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}\n'
 LOG = '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}\n'
-ERROR = '{"jsonrpc":"2.0","id":4,"error":{"code":1,"message":""}}\n'
+ERROR = '{"jsonrpc":"2.0","id":4711,"error":{"code":1,"message":""}}\n'
 NAMED = (
     '{"jsonrpc":"2.0","id":"a","method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}\n'
 )
@@ -213,18 +213,18 @@ def test_what_the_typed_decoder_reads_the_strict_reader_reads_too(data: bytes) -
     "text",
     [
         "[]\n",
-        CALL.replace('"id":4', '"id":0'),
-        CALL.replace('"id":4', '"id":null'),
-        CALL.replace('"id":4', '"id":4.0'),
-        CALL.replace('"id":4', '"id":"\\u0007"'),
+        CALL.replace('"id":4711', '"id":0'),
+        CALL.replace('"id":4711', '"id":null'),
+        CALL.replace('"id":4711', '"id":4711.0'),
+        CALL.replace('"id":4711', '"id":"\\u0007"'),
         CALL.replace("tools/call", "initialize"),
         CALL.replace('"method"', '"error":null,"method"'),
         CALL.replace('"method"', '"result":{},"method"'),
         RESULT.replace("complete", "input_required"),
         RESULT.replace('"isError"', '"task":{"taskId":"t"},"isError"'),
         RESULT.replace('"isError"', '"isComplete":false,"isError"'),
-        RESULT.replace('"id":4,', ""),
-        ERROR.replace('"id":4,', ""),
+        RESULT.replace('"id":4711,', ""),
+        ERROR.replace('"id":4711,', ""),
         ERROR.replace('"error"', '"result":{},"error"'),
         PROGRESS.replace("7", '"\\u0007"'),
         PROGRESS.replace('"params"', '"result":{},"params"'),
@@ -242,6 +242,6 @@ def test_a_message_has_its_facts_without_a_second_look() -> None:
     (exchange,) = transcript.exchanges
     request, response = exchange.request, exchange.response
     assert response is not None
-    assert (request.kind, request.id, request.target, request.correlation_key) == (Kind.REQUEST, "4", "now", "7")
+    assert (request.kind, request.id, request.target, request.correlation_key) == (Kind.REQUEST, "4711", "now", "7")
     assert (request.raw, request.at_ns, request.first_ns) == (CALL.encode(), MS, MS)
     assert (response.id is request.id, response.is_error, exchange.over) == (True, True, True)

@@ -52,8 +52,6 @@ class CallJoiner:
 
     __slots__ = ("_calls", "_early", "_elicited", "_info", "_retries", "_subscribed", "_tasks", "_tried_again")
 
-    methods: Final = JOINED
-
     def __init__(self, info: CaptureInfo) -> None:
         self._info = info
         self._calls = info.calls

@@ -136,7 +136,7 @@ def _large(row: Exchange) -> Iterator[Hit]:
         return
     tokens = estimated_tokens(result_text(response))
     if tokens > LARGE_TOKENS:
-        name = quoted((row.target or "").encode("utf-8", "replace"))
+        name = quoted(row.target or "")
         what = f"A result of {name} takes about {tokens:,} tokens ({response.size:,} bytes)."
         yield hit_in(LARGE_RESULT, response, row.row, what, group=row.target or "")
 

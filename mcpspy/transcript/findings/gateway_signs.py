@@ -177,7 +177,7 @@ class GatewaySigns:
     def _login_page(self, transaction: Transaction) -> str:
         """Say that a message was redirected to a login page, or to what turned out to be a page for people."""
         location = _location(transaction)
-        place = quoted((_other_host(transaction) or location).encode("utf-8", "replace"))
+        place = quoted(_other_host(transaction) or location)
         if wants_login(transaction):
             return f"it wants a login at {place}, where a server of MCP answers 401 with WWW-Authenticate"
         if not HTTP_REDIRECTS <= transaction.status < HTTP_ERRORS or not transaction.request_messages:
@@ -229,7 +229,7 @@ def _path(location: str) -> str:
 def _strange_answer(transaction: Transaction) -> str:
     host = _other_host(transaction)
     if host:
-        return f"the request was sent on to another host, {quoted(host.encode())}"
+        return f"the request was sent on to another host, {quoted(host)}"
     response = transaction.response
     is_page = response is not None and transaction.request_messages and response.head.media_type == "text/html"
     return "an HTML page came instead of a message" if is_page and not is_application(response) else ""
@@ -240,7 +240,7 @@ def gateway_field(response: Stream | None) -> str:
     for name, value in () if response is None or response.injected else response.head.fields:
         lower = name.lower()
         if lower in _FIELDS or (lower == "server" and is_product.search(value)):
-            return f"its field {quoted(f'{name}: {value}'.encode('utf-8', 'replace'))} shows one"
+            return f"its field {quoted(f'{name}: {value}')} shows one"
     return ""
 
 

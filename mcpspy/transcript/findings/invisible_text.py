@@ -46,7 +46,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 def _sentence(definition: Definition, path: str, hidden: list[HiddenCharacter], tags: str) -> str:
     kinds = listed((f"{kind.name}{f' ×{kind.count}' if kind.count > 1 else ''}" for kind in hidden), LISTED, "kinds")
-    spelled = f"; the tags spell {quoted(tags.encode())}" if tags else ""
+    spelled = f"; the tags spell {quoted(tags)}" if tags else ""
     return (
         f"{definition_name(definition.kind, definition.name)} has {kinds} at {path[:200]}, letter {hidden[0].first}{spelled}."
     )

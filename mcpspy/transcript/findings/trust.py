@@ -180,7 +180,7 @@ def _compared(offer: Offer, accepted: Baseline | None) -> Iterator[Hit]:
         defined = [(kind, offer.definitions(kind)) for kind in DefinitionKind if offer.definitions(kind)]
         if defined:
             first = defined[0][1][0]
-            label = quoted(offer.capture_info.label.encode())
+            label = quoted(offer.capture_info.label)
             counts = ", ".join(_counted(kind, len(definitions)) for kind, definitions in defined)
             what = f"The server {label} has no baseline; it offers {counts}."
             yield hit_in(NOT_ACCEPTED, first.message, first.row, what, culprit="unclear")
@@ -201,7 +201,7 @@ def _uncompared(captures: Sequence[CaptureInfo], all_offers: list[Offer], baseli
         missing = expected - listed_by_label[label]
         if DefinitionKind.TOOL in missing or (missing and missing == expected):
             kinds = listed((f"{kind}s" for kind in ACCEPTED if kind in missing), LISTED)
-            what = f"The baseline of {quoted(label.encode())} has definitions, but the capture has no list of {kinds}."
+            what = f"The baseline of {quoted(label)} has definitions, but the capture has no list of {kinds}."
             yield _on_capture(NOT_COMPARED, some[0].capture_info, what, "unclear")
     servers = [capture for capture in captures if not capture.is_model]
     offering = {label for label, some in by_label.items() for offer in some if any(map(offer.definitions, DefinitionKind))}
@@ -209,9 +209,9 @@ def _uncompared(captures: Sequence[CaptureInfo], all_offers: list[Offer], baseli
         label in baselines or label in offering or DefinitionKind.TOOL in kinds for label, kinds in listed_by_label.items()
     ):
         label = servers[0].baseline
-        what = f"The server {quoted(label.encode())} has no baseline, and the capture has no list of what it offers."
+        what = f"The server {quoted(label)} has no baseline, and the capture has no list of what it offers."
         if label in baselines:
-            what = f"The capture has no list of what the server {quoted(label.encode())} offers."
+            what = f"The capture has no list of what the server {quoted(label)} offers."
         yield _on_capture(NOT_COMPARED, servers[0], what, "unclear")
 
 
@@ -311,7 +311,7 @@ def _both_texts(old: Any, new: Any) -> str:
     texts = [_text(value.get(name)) for value in (old, new)]
     same = next((at for at, (before, after) in enumerate(zip(*texts, strict=False)) if before != after), min(map(len, texts)))
     begin = max(same - LETTERS_BEFORE, 0)
-    before, after = (quoted(("…" if begin else "").encode() + text[begin:].encode("utf-8", "replace")) for text in texts)
+    before, after = (quoted(("…" if begin else "") + text[begin:]) for text in texts)
     return f": {before} became {after}"
 
 
@@ -331,7 +331,7 @@ def _shared(transcript: Transcript, all_offers: list[Offer]) -> Iterator[Hit]:
             other = next((other for other in rivals if _is_used_beside(other, info)), None)
             others[info.label] = info
             if other is not None:
-                servers = f"{quoted(other.label.encode())} and {quoted(info.label.encode())}"
+                servers = f"{quoted(other.label)} and {quoted(info.label)}"
                 what = f"{definition_name(DefinitionKind.TOOL, tool.name)} is offered by {servers}."
                 yield hit_in(SHARED_TOOL_NAME, tool.message, tool.row, what, culprit="unclear", group=other.label)
 

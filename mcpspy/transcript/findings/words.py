@@ -14,9 +14,10 @@ def call_name(row: Exchange | UnpairedMessage) -> str:
     return f"{message.method or ''} {message.target or ''}".strip()
 
 
-def quoted(raw: bytes, letters: int = QUOTED_LETTERS) -> str:
-    """Put captured bytes in quotation marks, cut to the length that fits into a sentence."""
-    text = raw[: 4 * letters].decode("utf-8", "replace").strip()
+def quoted(raw: bytes | str, letters: int = QUOTED_LETTERS) -> str:
+    """Put captured bytes, or a text, in quotation marks, cut to the length that fits into a sentence."""
+    data = raw.encode("utf-8", "replace") if isinstance(raw, str) else raw
+    text = data[: 4 * letters].decode("utf-8", "replace").strip()
     return f"“{text[:letters]}…”" if len(text) > letters else f"“{text}”"
 
 
@@ -36,7 +37,7 @@ def definition_name(kind: DefinitionKind, name: str) -> str:
     """Name a definition at the beginning of a sentence: `The tool “search”`."""
     if kind is DefinitionKind.INSTRUCTIONS:
         return "The text of the server's instructions"
-    return f"The {kind} {quoted(name.encode('utf-8', 'replace'))}"
+    return f"The {kind} {quoted(name)}"
 
 
 _CLEAR_LETTERS = 12

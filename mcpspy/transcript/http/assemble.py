@@ -23,9 +23,10 @@ from ..model import HTTP_REDIRECTS, CaptureInfo, ChannelEvent, Exchange, Row, Un
 from .correlate import HttpCorrelator, OpenTransaction
 from .decode import (
     MESSAGE,
-    BodyDecoder,
+    BodyReader,
     CompressedEventDecoder,
-    EventDecoder,
+    EventReader,
+    FrameDecoder,
     StreamDecoder,
     Unit,
     body_facts,
@@ -49,8 +50,8 @@ from .transaction import (
     ScopeKind,
     Stream,
     Transaction,
-    begun,
-    ended,
+    opened_stream,
+    stream_end,
 )
 
 if TYPE_CHECKING:
@@ -74,8 +75,8 @@ class _OpenStream(msgspec.Struct, eq=False, gc=False):
     stream: Stream
     opened: OpenTransaction
     decoder: StreamDecoder | None
-    carries_others: bool = False
-    """True for a response that may carry something else than messages, such as metadata of a login or a refusal."""
+    answers_messages: bool = True
+    """False for a response that may carry something else than messages, such as metadata of a login or a refusal."""
     is_metadata: bool = False
     """True for a document of a login."""
     broken: UnpairedMessage | None = None
@@ -115,20 +116,20 @@ class TransactionAssembler:
         """The frame that is being taken in, if positions are noted."""
         self._streams: dict[int, _OpenStream] = {}
         self._transactions: dict[int, OpenTransaction] = {}
+        """Transactions that go on, by number."""
         self._metadata_targets: set[str] = set()
         """Targets at which a challenge or a redirect said that there is metadata."""
         self._unread: set[int] = set()
         """Connections on which what the server sends is not read any more."""
         self._half_closed: dict[int, OpenTransaction] = {}
         """Those whose client closed its half of the connection, also when they are over, until it is known whether it had left."""
-        """Transactions that go on, by number."""
 
     def open(self, record: Open | OpenLine) -> Sequence[Row]:
         """Take in the beginning of a request or a response."""
         info = self._capture_info
         if not self._scopes.url and info.header is not None:
             self._scopes.url = str(info.header.tapped.get("url", ""))
-        stream, head = begun(record, info.shift_ns)
+        stream, head = opened_stream(record, info.shift_ns)
         info.streams[record.stream] = stream
         is_request = record.sender == CLIENT
         is_again = record.stream in self._streams or (is_request and record.transaction in self._transactions)
@@ -183,7 +184,7 @@ class TransactionAssembler:
             began = self._capture_info.streams.get(record.stream)
             return () if began is not None and began.transaction else None
         stream, opened = open_stream.stream, open_stream.opened
-        stream.close = ended(record)
+        stream.close = stream_end(record)
         shift_ns = self._capture_info.shift_ns
         stream.closed_ns = record.at_ns + shift_ns if shift_ns else record.at_ns
         left = () if open_stream.decoder is None else open_stream.decoder.close()
@@ -282,7 +283,7 @@ class TransactionAssembler:
     def _request(self, record: Open | OpenLine, stream: Stream, head: Head) -> None:
         opened = self._begin(record, stream, self._scopes.of_request(head.target, head), head)
         opened.transaction.request = stream
-        decoder = BodyDecoder(info=self._capture_info, sender=CLIENT, head=head, answers=head.method == "POST")
+        decoder = FrameDecoder(BodyReader(self._capture_info, CLIENT, head, answers=head.method == "POST"))
         self._streams[record.stream] = _OpenStream(stream, opened, decoder)
 
     def _response(self, record: Open | OpenLine, stream: Stream, head: Head) -> Sequence[Row]:
@@ -304,15 +305,16 @@ class TransactionAssembler:
         self._correlator.begin_response(opened, head, is_stream=is_stream)
         decoder: StreamDecoder
         if not is_stream:
-            decoder = BodyDecoder(info=self._capture_info, head=head, answers=transaction.request_messages > 0)
+            decoder = FrameDecoder(BodyReader(self._capture_info, SERVER, head, answers=transaction.request_messages > 0))
         elif record.framing == "sse":
-            decoder = EventDecoder(info=self._capture_info)
+            decoder = FrameDecoder(EventReader(self._capture_info))
         else:
             decoder = CompressedEventDecoder(self._capture_info, head.get("content-encoding"))
-        carries_others = status >= HTTP_REDIRECTS or not transaction.request_messages or stream.injected
-        is_metadata = carries_others and self._is_metadata(transaction)
-        open_stream = _OpenStream(stream, opened, decoder, carries_others, is_metadata and not is_stream)
-        self._streams[record.stream] = open_stream
+        is_metadata = self._is_metadata(transaction)
+        is_usual = 0 < status < HTTP_REDIRECTS and transaction.request_messages and not (stream.injected or is_metadata)
+        self._streams[record.stream] = _OpenStream(
+            stream, opened, decoder, answers_messages=bool(is_usual), is_metadata=is_metadata and not is_stream
+        )
         if (status >= HTTP_REDIRECTS or head.get("link")) and not stream.injected:
             sent = set(next_urls(head if stream.forwarded is None else read_head(stream.forwarded)))
             for field, url in next_urls(head):
@@ -361,8 +363,8 @@ class TransactionAssembler:
                 self._add_anomaly(opened, unit, unit.anomaly, _about(open_stream.stream, unit))
             if unit.event is not None and self._came_before(open_stream, unit.event, unit):
                 continue
-            if open_stream.carries_others:
-                self._take_others(open_stream, unit)
+            if not open_stream.answers_messages:
+                self._take_document(open_stream, unit)
             for message in unit.messages:
                 if unit.damaged and message.kind is MALFORMED:
                     message.flaws = (*message.flaws, "damaged")
@@ -382,7 +384,7 @@ class TransactionAssembler:
                     rows += [first for row in changed if (first := calls.feed(row, message)) is not None]
         return rows
 
-    def _take_others(self, open_stream: _OpenStream, unit: Unit) -> None:
+    def _take_document(self, open_stream: _OpenStream, unit: Unit) -> None:
         """Take in what is no message in a response: why it refused, a document of a login, what mcpspy itself wrote."""
         stream, opened = open_stream.stream, open_stream.opened
         transaction = opened.transaction

@@ -42,55 +42,18 @@ class Unit(NamedTuple):
     """The name of an anomaly, if its bytes are not what the head says: `not-encoded`, `json-for-events`."""
 
 
-class _Decoder(msgspec.Struct, eq=False, gc=False, kw_only=True):
-    """The units of a stream that `sender` sends: one for each frame, joined from its parts. `make` reads a frame that is whole."""
+class BodyReader(msgspec.Struct, eq=False, gc=False):
+    """The reader of a body that `sender` sends. `answers` says that JSON-RPC is due."""
 
     info: CaptureInfo
-    sender: Side = SERVER
-    held: Sequence[Frame] = ()
-    damaged: bool = False
-
-    def feed(self, frame: Frame) -> Sequence[Unit]:
-        """Return the unit that `frame` completed."""
-        if frame.part or self.held:
-            self.held = appended(self.held, frame)
-            if frame.part:
-                return ()
-            frame, self.held = join_parts(self.held), ()
-        unit = self.make(frame)
-        self.damaged = False
-        return (unit,)
-
-    def make(self, frame: Frame) -> Unit:
-        """Return the unit of a whole frame."""
-        raise NotImplementedError
-
-    def forget(self) -> None:
-        """Forget the parts of a frame whose last part is not fed."""
-        self.held = ()
-
-    def close(self) -> Sequence[Unit]:
-        """Return what was cut short: no reader takes half a body, or half an event (WHATWG HTML, section 9.2.6)."""
-        if not self.held:
-            return ()
-        frame, self.held = join_parts(self.held), ()
-        return (Unit(frame, self.unread(frame, "cut short")),)
-
-    def unread(self, frame: Frame, reason: str) -> Sequence[Message]:
-        """Return a message that cannot be read, where one is due."""
-        return (message_of(self.info, self.sender, frame, malformed(frame.data, reason)),)
-
-
-class BodyDecoder(_Decoder):
-    """The units of a body. `answers` says that JSON-RPC is due."""
-
+    sender: Side
     head: Head
     answers: bool
 
-    def make(self, frame: Frame) -> Unit:
+    def unit(self, frame: Frame, *, damaged: bool) -> Unit:
         """Return the unit of a whole body."""
         is_json, encoding, unread_coding = body_facts(self.head)
-        data, damaged, anomaly = frame.data, self.damaged, ""
+        data, anomaly = frame.data, ""
         if not data and frame.length:
             return Unit(frame, self.unread(frame, "not recorded"), None, damaged)
         if encoding:
@@ -107,8 +70,9 @@ class BodyDecoder(_Decoder):
         return Unit(frame, [message_of(self.info, self.sender, frame, piece) for piece in pieces], None, damaged, anomaly)
 
     def unread(self, frame: Frame, reason: str) -> Sequence[Message]:
+        """Return a message that cannot be read, if one is due."""
         is_due = self.answers and body_facts(self.head)[0]
-        return _Decoder.unread(self, frame, reason) if is_due else ()
+        return (message_of(self.info, self.sender, frame, malformed(frame.data, reason)),) if is_due else ()
 
 
 def body_facts(head: Head) -> tuple[bool, str, str]:
@@ -119,26 +83,61 @@ def body_facts(head: Head) -> tuple[bool, str, str]:
     return head.body
 
 
-class EventDecoder(_Decoder):
-    """The units of a stream of events."""
+class EventReader(msgspec.Struct, eq=False, gc=False):
+    """The reader of a server's stream of events."""
 
+    info: CaptureInfo
     is_first: bool = True
 
-    def make(self, frame: Frame) -> Unit:
+    def unit(self, frame: Frame, *, damaged: bool) -> Unit:
         """Return the unit of a whole event."""
         if not frame.data and frame.length:
-            return Unit(frame, self.unread(frame, "not recorded"), damaged=self.damaged)
+            return Unit(frame, self.unread(frame, "not recorded"), damaged=damaged)
         event = parse(frame.data, is_first=self.is_first)
         self.is_first = False
         anomaly = "json-for-events" if event.data is None and frame.data.lstrip()[:1] == b"{" else ""
-        return Unit(frame, self._messages(frame, event), event, self.damaged, anomaly)
+        return Unit(frame, self._messages(frame, event), event, damaged, anomaly)
 
     def _messages(self, frame: Frame, event: SseEvent) -> Sequence[Message]:
         if not carries_message(event):
             return ()
         if not event.is_terminated:
-            return (message_of(self.info, self.sender, frame, malformed(event.data or b"", "cut short")),)
-        return messages(self.info, self.sender, frame, event.data or b"")
+            return (message_of(self.info, SERVER, frame, malformed(event.data or b"", "cut short")),)
+        return messages(self.info, SERVER, frame, event.data or b"")
+
+    def unread(self, frame: Frame, reason: str) -> Sequence[Message]:
+        """Return a message that cannot be read."""
+        return (message_of(self.info, SERVER, frame, malformed(frame.data, reason)),)
+
+
+class FrameDecoder(msgspec.Struct, eq=False, gc=False):
+    """The units of a stream: one for each frame, joined from its parts."""
+
+    reader: BodyReader | EventReader
+    held: Sequence[Frame] = ()
+    damaged: bool = False
+
+    def feed(self, frame: Frame) -> Sequence[Unit]:
+        """Return the unit that `frame` completed."""
+        if frame.part or self.held:
+            self.held = appended(self.held, frame)
+            if frame.part:
+                return ()
+            frame, self.held = join_parts(self.held), ()
+        unit = self.reader.unit(frame, damaged=self.damaged)
+        self.damaged = False
+        return (unit,)
+
+    def forget(self) -> None:
+        """Forget the parts of a frame whose last part is not fed."""
+        self.held = ()
+
+    def close(self) -> Sequence[Unit]:
+        """Return what was cut short: no reader takes half a body, or half an event (WHATWG HTML, section 9.2.6)."""
+        if not self.held:
+            return ()
+        frame, self.held = join_parts(self.held), ()
+        return (Unit(frame, self.reader.unread(frame, "cut short")),)
 
 
 class CompressedEventDecoder:
@@ -150,7 +149,7 @@ class CompressedEventDecoder:
         self._info = info
         self._encoding = encoding
         self._events = CompressedEvents(encoding)
-        self._decoder = EventDecoder(info=info)
+        self._decoder = FrameDecoder(EventReader(info))
         self._has_begun = False
         self.damaged = False
 
@@ -243,7 +242,7 @@ class CompressedEvents:
         return frames
 
 
-StreamDecoder: TypeAlias = BodyDecoder | EventDecoder | CompressedEventDecoder
+StreamDecoder: TypeAlias = FrameDecoder | CompressedEventDecoder
 
 
 def _read(data: bytes, encoding: str) -> bytes:

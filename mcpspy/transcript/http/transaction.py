@@ -165,7 +165,7 @@ class Stream(msgspec.Struct, eq=False, gc=False):
         return read_head(self.raw_head)
 
 
-def begun(record: Open | OpenLine, shift_ns: int) -> tuple[Stream, Head]:
+def opened_stream(record: Open | OpenLine, shift_ns: int) -> tuple[Stream, Head]:
     """Return the stream that a record opens, and its head."""
     raw, forwarded, redacted = record.head, record.forwarded, record.redacted
     head = read_head(raw.encode() if isinstance(raw, str) else raw)
@@ -179,7 +179,7 @@ def begun(record: Open | OpenLine, shift_ns: int) -> tuple[Stream, Head]:
     return stream, head
 
 
-def ended(record: Close | CloseLine) -> Closing:
+def stream_end(record: Close | CloseLine) -> Closing:
     """Return what a record says about the end of its stream."""
     closing = Closing(record.number, intern(record.by), intern(record.how))
     if isinstance(record, Close) and record.extra:

@@ -22,7 +22,7 @@ from ..correlator import appended
 from ..digests import digest
 from ..http.head import Head
 from ..http.payloads import add_note, measure
-from ..http.transaction import MAX_INJECTED_BYTES, Anomaly, Scope, ScopeKind, Stream, Transaction, begun, ended
+from ..http.transaction import MAX_INJECTED_BYTES, Anomaly, Scope, ScopeKind, Stream, Transaction, opened_stream, stream_end
 from ..model import CaptureInfo, Row
 from .apis import api_of, prompt
 from .bodies import AnswerDecoder, Payload
@@ -83,7 +83,7 @@ class ModelTrafficAssembler:
 
     def open(self, record: Open | OpenLine) -> Sequence[Row]:
         """Begin a stream: a request or a response."""
-        stream, head = begun(record, self._capture.shift_ns)
+        stream, head = opened_stream(record, self._capture.shift_ns)
         self._capture.streams[record.stream] = stream
         if record.sender == CLIENT:
             owner = self._begin(record, stream, head)
@@ -119,7 +119,7 @@ class ModelTrafficAssembler:
             opened = self._capture.streams.get(record.stream)
             return () if opened is not None and opened.transaction else None
         stream, owner = body.stream, body.owner
-        stream.close = ended(record)
+        stream.close = stream_end(record)
         stream.closed_ns = record.at_ns + self._capture.shift_ns
         transaction = owner.transaction
         if stream is transaction.request:

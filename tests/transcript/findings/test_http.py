@@ -199,6 +199,20 @@ def test_a_revision_in_a_field_is_held_to_the_one_that_the_handshake_agreed_on()
     assert any("“2025-03-26”, but the handshake agreed on “2025-" in finding.what for finding in traffic.findings)
 
 
+def test_a_name_with_half_a_surrogate_pair_can_contradict_too() -> None:
+    traffic = Traffic()
+    fields = {"Mcp_Method": "tools/call", "Mcp_Name": "add", "Mcp_Protocol_Version": "2026-07-28"}
+    traffic.post(json.dumps(modern(1, "tools/call", name="\ud800")).encode(), fields=fields).answer(200, result(1))
+    assert "header-contradicts" in traffic.rules
+
+
+def test_a_document_of_a_login_is_looked_at_also_where_it_answers_a_message() -> None:
+    traffic = Traffic()
+    document = {"resource": "http://127.0.0.1:3001/mcp", "authorization_servers": ["http://127.0.0.1:3001"]}
+    traffic.post(request(1), "/.well-known/oauth-protected-resource/mcp").answer(200, document)
+    assert "unrewritten-address" in traffic.rules
+
+
 def test_fields_that_mirror_the_body_are_well() -> None:
     assert mismatch().rules == []
 

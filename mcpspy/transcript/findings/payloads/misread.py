@@ -74,10 +74,7 @@ def _in_message(exchange: Exchange, message: Message, texts: Iterable[tuple[str,
         if wrong is not None and wrong.wrong not in known:
             known.add(wrong.wrong)
             times = f", and {wrong.times - 1:,} more" if wrong.times > 1 else ""
-            what = (
-                f"{_place(exchange, message, path)} has {quoted(wrong.wrong.encode())} where {quoted(wrong.right.encode())} "
-                f"is meant{times}."
-            )
+            what = f"{_place(exchange, message, path)} has {quoted(wrong.wrong)} where {quoted(wrong.right)} is meant{times}."
             yield _hit(exchange, message, what, wrong.times)
             return
         lost = loss(text) if _LOST in text else None
@@ -85,7 +82,7 @@ def _in_message(exchange: Exchange, message: Message, texts: Iterable[tuple[str,
             known.add(lost.word)
             what = (
                 f"{_place(exchange, message, path)} has U+FFFD in the place of {lost.times:,} "
-                f"letter{'s' * (lost.times > 1)}: {quoted(lost.around.encode())}"
+                f"letter{'s' * (lost.times > 1)}: {quoted(lost.around)}"
                 f"{'; it seems to be binary data' if lost.is_binary else ''}."
             )
             yield _hit(exchange, message, what, lost.times)
@@ -113,7 +110,7 @@ def _escaped(exchange: Exchange, message: Message, texts: Iterable[str], culprit
         wrong = escaped(text[:MAX_LETTERS]) if "\\" in text else ""
         if wrong:
             where = "An argument" if message is exchange.request else "A text in the result"
-            what = f"{where} of {call_name(exchange)} has {wrong}: {quoted(text.encode('utf-8', 'replace'))}."
+            what = f"{where} of {call_name(exchange)} has {wrong}: {quoted(text)}."
             blame = "" if culprit == SERVER else "The agent: the model behind the client wrote the argument so."
             yield hit_in(
                 ESCAPED_TWICE, message, exchange.row, what, culprit=culprit, blame=blame,

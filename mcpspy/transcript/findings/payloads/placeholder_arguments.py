@@ -82,7 +82,7 @@ def _in_call(call: Exchange) -> Iterator[Hit]:
 
     for path, text in strings(_read(arguments(call.request.raw))):
         if len(text) <= _MAX_LETTERS and _placeholder.fullmatch(text):
-            shown = quoted(text.encode("utf-8", "replace"))
+            shown = quoted(text)
             what = (
                 f"{call_name(call)} failed, and its argument {path[1:].lstrip('.')[:_MAX_LETTERS]} is a placeholder: {shown}."
             )

@@ -193,7 +193,7 @@ def _unmarked(call: Exchange) -> Iterator[Hit]:
     blocks = listed(call.response.result, "content")
     text = blocks[0].get("text") if blocks else None
     if isinstance(text, str) and _starts_with_exception.match(text) and _has_stack.search(text):
-        line = quoted(text.strip().splitlines()[0].encode("utf-8", "replace"))
+        line = quoted(text.strip().splitlines()[0])
         what = f"The result of {call_name(call)} is the text of an exception, and is not marked with isError: {line}."
         yield hit_in(UNMARKED_FAILURE, call.response, call.row, what, group=call.target or "")
 
@@ -208,7 +208,7 @@ def _reported(call: Exchange) -> Iterator[Hit]:
     if not isinstance(text, str) or len(text) > _SHORT_LETTERS:
         return
     if _says_that_it_failed.match(text) or _is_error_object.match(text):
-        line = quoted(" ".join(text.split()).encode("utf-8", "replace"))
+        line = quoted(" ".join(text.split()))
         what = f"The result of {call_name(call)} says that the call failed, and is not marked with isError: {line}."
         yield hit_in(UNMARKED_FAILURE, response, call.row, what, group="short")
 
@@ -245,7 +245,7 @@ def _misread(call: Exchange) -> Iterator[Hit]:
     for text in _strings(member(call.request.params, "arguments")):
         for wrong in _misreadings(text):
             if wrong in response and text not in response:
-                as_read, as_sent = (quoted(words.encode("utf-8", "replace")) for words in (wrong, text))
+                as_read, as_sent = (quoted(words) for words in (wrong, text))
                 what = f"{call_name(call)} was called with {as_sent}, and its response says {as_read}."
                 yield hit_in(MISREAD_TEXT, call.response, call.row, what, culprit=SERVER, group=call.target or "")
                 return

@@ -93,7 +93,7 @@ def _named(tool: Definition) -> Iterator[Hit]:
     if _is_taken.fullmatch(tool.name):
         return
     letters = sorted({letter for letter in tool.name if not _is_taken.fullmatch(letter)})
-    names = ["a blank" if letter == " " else quoted(letter.encode("utf-8", "replace")) for letter in letters]
+    names = ["a blank" if letter == " " else quoted(letter) for letter in letters]
     reason = listed(names, _MOST_NAMED) if names else f"{len(tool.name)} letters"
     what = f"{definition_name(tool.kind, tool.name)} has {reason} in its name."
     yield hit_in(
@@ -106,7 +106,7 @@ def _defined(tool: Definition) -> Iterator[Hit]:
     schema = definition.get("inputSchema") if isinstance(definition, dict) else None
     faults = list(dict.fromkeys(_faults(schema))) if isinstance(schema, dict) else []
     if faults:
-        what = f"The inputSchema of {quoted(tool.name.encode('utf-8', 'replace'))} has {listed(faults, _MOST_NAMED, 'faults')}."
+        what = f"The inputSchema of {quoted(tool.name)} has {listed(faults, _MOST_NAMED, 'faults')}."
         yield hit_in(SCHEMA_REFUSED, tool.message, tool.row, what)
 
 
@@ -135,14 +135,12 @@ def _faults_at(root: dict[str, Any], schema: dict[str, Any], path: str) -> Itera
     kind, reference, properties = schema.get("type"), schema.get("$ref"), schema.get("properties")
     kinds = kind if isinstance(kind, list) else [kind] if kind is not None else []
     unknown = [kind for kind in kinds if not (isinstance(kind, str) and kind in _TYPES)]
-    yield from (f"the type {quoted(str(kind).encode('utf-8', 'replace'))} at {path}" for kind in unknown)
+    yield from (f"the type {quoted(str(kind))} at {path}" for kind in unknown)
     if "array" in kinds and "items" not in schema and "prefixItems" not in schema:
         yield f"an array without items at {path}"
     if isinstance(reference, str) and not leads_somewhere(root, reference):
-        yield f"a $ref to {quoted(reference.encode('utf-8', 'replace'))} at {path}"
+        yield f"a $ref to {quoted(reference)} at {path}"
     if isinstance(properties, dict):
-        yield from (
-            f"the property {quoted(name.encode('utf-8', 'replace'))}" for name in properties if not _is_property.fullmatch(name)
-        )
+        yield from (f"the property {quoted(name)}" for name in properties if not _is_property.fullmatch(name))
     if type(schema.get("required")) is bool:
         yield f"required: {str(schema['required']).lower()} at {path}, where a list belongs"

@@ -146,7 +146,7 @@ def _text_mistake(text: str, claimed: str) -> str:
     if media_type.startswith(("image/", "audio/")) and not media_type.endswith(("xml", "xpixmap", "xbitmap")):
         return f"stands for data that are said to be {claimed[:60]}: they belong into blob, as base64"
     if media_type == "application/json" and len(text) <= _MAX_DECODED and not _is_json(text):
-        return f"is not JSON, but is said to be {claimed[:60]}: {quoted(text[:_PREFIX].encode('utf-8', 'replace'))}"
+        return f"is not JSON, but is said to be {claimed[:60]}: {quoted(text[:_PREFIX])}"
     return ""
 
 
@@ -187,7 +187,7 @@ def _mistake(data: str, claimed: str) -> str:
     try:
         decoded = b64decode(text, validate=True)
     except ValueError:
-        return f"are not base64: {quoted(data[:_PREFIX].encode('utf-8', 'replace'))}"
+        return f"are not base64: {quoted(data[:_PREFIX])}"
     if not decoded and media_type in _KNOWN:
         return f"are empty, but are said to be {media_type}"
     actual = _type_of(decoded)

@@ -174,7 +174,7 @@ def _wrong_bytes(facts: CaptureFacts, message: Message) -> str:
         message.raw.decode("utf-8")
     except UnicodeDecodeError as error:
         at, text = error.start, message.raw[max(error.start - _AROUND, 0) : error.start + _AROUND].decode("cp1252", "replace")
-        words = f": it has the byte 0x{message.raw[at]:02X} in {quoted(text.encode())} (read as Windows-1252)."
+        words = f": it has the byte 0x{message.raw[at]:02X} in {quoted(text)} (read as Windows-1252)."
     else:
         return "."
     left_ns = facts.left_ns

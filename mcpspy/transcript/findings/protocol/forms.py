@@ -83,7 +83,7 @@ def _unformatted(schema: Any, content: Any) -> str:
         pattern = _FORMATS.get(str(member(properties.get(name), "format")))
         if pattern is not None and isinstance(value, str) and value and pattern.fullmatch(value) is None:
             kind = member(properties.get(name), "format")
-            return f"{quoted(value.encode('utf-8', 'replace'))} is not of the format {kind} (at {name[:40]})."
+            return f"{quoted(value)} is not of the format {kind} (at {name[:40]})."
     return ""
 
 

@@ -285,7 +285,7 @@ def _revisions(exchange: Exchange) -> Iterator[Hit]:
             continue
         revision = exchange.target if message is exchange.request else message.revision
         if revision and not is_known(revision):
-            named = quoted(revision.encode("utf-8", "backslashreplace"))
+            named = quoted(revision)
             what = f"The {message.sender} named the revision {named}, which was never released."
             advice = f"Name a released revision; the nearest is {nearest(revision)}."
             yield hit_in(UNKNOWN_REVISION, message, exchange.row, what, advice=advice, group=revision)

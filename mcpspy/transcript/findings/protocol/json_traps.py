@@ -70,7 +70,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         reading = _JsonReading()
         reading.read(message.raw)
         if reading.twice is not None:
-            what = f"An object has the member name {quoted(reading.twice.encode('utf-8', 'replace'))} twice."
+            what = f"An object has the member name {quoted(reading.twice)} twice."
             yield hit_in(DUPLICATE_KEYS, message, row, what, group=reading.twice)
         if reading.unsafe is not None:
             yield _unsafe(row, message, reading.unsafe)

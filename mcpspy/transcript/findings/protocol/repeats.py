@@ -104,7 +104,7 @@ def _result(exchange: Exchange) -> str:
     assert exchange.response is not None
     texts = (block.get("text") for block in listed(exchange.response.result, "content"))
     text = next((text for text in texts if isinstance(text, str)), None)
-    return "a result" if text is None else quoted(text.encode("utf-8", "replace"))
+    return "a result" if text is None else quoted(text)
 
 
 def may_be_repeated(facts: CaptureFacts, tool: str | None) -> bool:

@@ -159,7 +159,7 @@ def _unknown_states(facts: CaptureFacts) -> Iterator[Hit]:
         state = _state_in(exchange.request, "params")
         if state and state not in given and exchange.row not in facts.capture.calls and not facts.is_unseen(exchange.at_ns):
             sent, known = _text(state), sorted(map(_text, given))
-            what = f"{call_name(exchange)} has a requestState that no result gave: {quoted(sent.encode())}{told_apart(sent, known)}."
+            what = f"{call_name(exchange)} has a requestState that no result gave: {quoted(sent)}{told_apart(sent, known)}."
             yield hit_in(CHANGED_REQUEST_STATE, exchange.request, exchange.row, what, group=exchange.method)
 
 

@@ -73,7 +73,7 @@ def _asked(row: int, message: Message, form: Any) -> Iterator[Hit]:
     for name, field in fields.items():
         words = [name, member(field, "title")]
         if member(field, "type") == "string" and any(isinstance(word, str) and _names_secret(word) for word in words):
-            what = f"The server asks in a form for {quoted(name.encode('utf-8', 'replace'))}."
+            what = f"The server asks in a form for {quoted(name)}."
             yield hit_in(SECRET_ASKED, message, row, what, group=name)
 
 

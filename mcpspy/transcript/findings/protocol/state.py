@@ -90,8 +90,8 @@ def _unread(facts: CaptureFacts, lists: Mapping[ScopeKey, Exchange]) -> Iterator
 
 def _changed(exchange: Exchange, cursor: str, given: set[str]) -> Hit:
     last = sorted(given - {""})
-    sent = quoted(cursor.encode("utf-8", "replace"))
-    known = f"the server gave {quoted(last[0].encode('utf-8', 'replace'))}" if last else "the server gave none"
+    sent = quoted(cursor)
+    known = f"the server gave {quoted(last[0])}" if last else "the server gave none"
     others = " and others" if len(last) > 1 else ""
     what = f"{exchange.method} has the cursor {sent}, which no result gave; {known}{others}{told_apart(cursor, last)}."
     return hit_in(CHANGED_CURSOR, exchange.request, exchange.row, what, group=exchange.method)

@@ -256,7 +256,7 @@ def _hits(calls: list[_Running], place: _Place) -> Iterator[Hit]:
     """Yield a hit for each call of a circle; they are one finding."""
     name, first, second = place[0], calls[0], calls[1]
     rows = enumerated((str(row) for row in sorted(call.exchange.row for call in calls)), _MAX_ROWS)
-    values = [quoted(call.arguments[name].encode("utf-8", "replace"), _LETTERS) for call in (first, second)]
+    values = [quoted(call.arguments[name], _LETTERS) for call in (first, second)]
     what = (
         f"The answers to {call_name(first.exchange)} in rows {rows} are exchanged: row {first.exchange.row} asked for "
         f"{name[:_LETTERS]} {values[0]}, and its answer shows {values[1]}, which row {second.exchange.row} asked for."

@@ -237,7 +237,7 @@ def _expired(call: Call) -> Iterator[Hit]:
 
 def _quoted_text(text: str) -> str:
     """Put captured text in quotation marks; half of a surrogate pair becomes an escape."""
-    return quoted(text.encode("utf-8", "backslashreplace"))
+    return quoted(text)
 
 
 def _unmarked(call: Call) -> Iterator[Hit]:

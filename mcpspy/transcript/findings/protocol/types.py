@@ -207,7 +207,7 @@ class _Mistake(NamedTuple):
         words = _WORDS.get(kind, mistake["msg"][:80])
         is_choice = kind == "literal_error" or (kind == "missing" and path[-1:] == ["type"])
         if kind == "literal_error" and isinstance(value, str) and tried:
-            words = f"unknown {path[-1]} {quoted(value.encode('utf-8', 'replace'))}"
+            words = f"unknown {path[-1]} {quoted(value)}"
         return cls(tuple(path), tuple(tried), words, kind == "missing", is_choice)
 
 
@@ -255,9 +255,7 @@ def _quoted_boolean(method: str, result: Any) -> str:
         return ""
     holder = result.get("completion", {}) if method == "completion/complete" else result
     value = holder.get(name, False) if isinstance(holder, dict) else False
-    return (
-        "" if isinstance(value, bool) else f"{name}: Input should be true or false, and is {quoted(json.dumps(value).encode())}"
-    )
+    return "" if isinstance(value, bool) else f"{name}: Input should be true or false, and is {quoted(json.dumps(value))}"
 
 
 def _is_of_schema(place: tuple[str | int, ...]) -> bool:

@@ -145,7 +145,7 @@ def _repeated(facts: CaptureFacts) -> Iterator[Hit]:
         counts = Counter(name for name in names if isinstance(name, str))
         for name, count in counts.items():
             if count > 1:
-                what = f"The list has {count} tools of the name {quoted(name.encode('utf-8', 'replace'))}."
+                what = f"The list has {count} tools of the name {quoted(name)}."
                 yield hit_in(REPEATED_NAME, exchange.response, exchange.row, what, culprit=SERVER, group=name)
 
 

@@ -79,7 +79,7 @@ def _storm(rows: list[UnpairedMessage], method: str, uri: str) -> Iterator[Hit]:
     for first, last in zip(rows, rows[MANY - 1 :], strict=False):
         if last.at_ns - first.at_ns <= _WITHIN_NS:
             near = sum(1 for row in rows if first.at_ns <= row.at_ns <= first.at_ns + _WITHIN_NS)
-            of = f" of {quoted(uri.encode('utf-8', 'replace'))}" if uri else ""
+            of = f" of {quoted(uri)}" if uri else ""
             what = f"The server sent {method}{of} {near:,} times within {seconds(last.at_ns - first.at_ns + 1_000_000)}."
             yield hit_in(CHANGE_STORM, first.message, first.row, what, group=f"{method} {uri}", count=len(rows))
             return
@@ -92,7 +92,7 @@ def _unasked(rows: list[UnpairedMessage], uri: str, subscriptions: dict[str, lis
     for row in rows:
         begun = bisect_right(spans, row.at_ns, key=itemgetter(0))
         if not begun or row.at_ns > ends_ns[begun - 1] + _RACE_NS:
-            name = quoted(uri.encode("utf-8", "replace"))
+            name = quoted(uri)
             what = f"The server reported a change of {name}, to which the client had not subscribed."
             yield hit_in(UNASKED_UPDATE, row.message, row.row, what, group=uri)
 

@@ -72,7 +72,7 @@ def _difference(call: Exchange) -> str:
         return ""
     if not names:
         return ""
-    before, after = (quoted(json.dumps(value[names[0]], ensure_ascii=False).encode(), 40) for value in (written, structured))
+    before, after = (quoted(json.dumps(value[names[0]], ensure_ascii=False), 40) for value in (written, structured))
     return f"{before} for {names[0][:40]} in its text, and {after} in its structuredContent"
 
 

@@ -125,7 +125,7 @@ def _invented(facts: CaptureFacts, made: list[_Guess]) -> Iterator[Hit]:
     if len(values) < _FEWEST or not any(_like(made[0].name, value).search(result) for value in values for result in earlier):
         return
     first = guesses[0]
-    named = listed((quoted(value.encode("utf-8", "replace"), 40) for value in values), _MOST_NAMED)
+    named = listed((quoted(value, 40) for value in values), _MOST_NAMED)
     is_text = not _is_id_name.search(first.name)
     words = f"{named} in its {first.name[:40]}" if is_text else f"the {first.name[:40]} {named}"
     what = (

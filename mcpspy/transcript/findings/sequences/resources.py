@@ -98,7 +98,7 @@ def _others(reads: list[Exchange]) -> Iterator[Hit]:
         rows = rows_by_uri[scope_key(read.transaction)]
         if not uris or any(uri == own or uri.startswith(f"{own}/") or uri not in rows for uri in uris):
             continue
-        names = [quoted(uri.encode("utf-8", "replace")) for uri in (own, uris[0])]
+        names = [quoted(uri) for uri in (own, uris[0])]
         what = (
             f"resources/read asked for {names[0]}, and the contents that came are those of {names[1]}, which row {rows[uris[0]]} "
             "asked for."
@@ -121,7 +121,7 @@ def _cache_sign(read: Exchange) -> str:
     response = None if read.transaction is None else read.transaction.response
     for name, value in () if response is None else response.head.fields:
         if name.lower() in ("x-cache", "age", "via", "cf-cache-status", "x-cache-hits", "x-varnish"):
-            return quoted(f"{name}: {value}".encode("utf-8", "replace"))
+            return quoted(f"{name}: {value}")
     return ""
 
 
@@ -186,7 +186,7 @@ def _unreported(times: _Times, reads: list[Exchange]) -> Iterator[Hit]:
             continue
         if times.was_reported(key, first.at_ns, response.at_ns + _SOON_NS) or _is_same(first, read):
             continue
-        uri = quoted((read.target or "").encode("utf-8", "replace"))
+        uri = quoted(read.target or "")
         what = (
             f"The contents of {uri} changed between row {first.row} and row {read.row}, while the client was subscribed to it, "
             f"and no {_UPDATE} came."
@@ -206,7 +206,7 @@ def _written(facts: CaptureFacts, times: _Times) -> Iterator[Hit]:
             if until_ns > last_ns or not times.is_subscribed(key, call.at_ns, until_ns):
                 continue
             if not times.was_reported(key, call.at_ns, until_ns):
-                uri = quoted((key[1] or "").encode("utf-8", "replace"))
+                uri = quoted(key[1] or "")
                 what = (
                     f"{call_name(call)} was called for {uri} while the client was subscribed to it, "
                     f"and no {_UPDATE} came within {seconds(_LATER_NS)}."

@@ -110,7 +110,7 @@ def _short(facts: CaptureFacts, transaction: Transaction, response: Stream, clos
     is_whole = transaction.response_messages > 0 and all(unpaired.message.stream != stream for unpaired in facts.malformed)
     if not is_whole or response.framing != WholeBody.name:
         return
-    end = f"its Content-Length, {quoted(length.encode())}" if length else "the end of its last chunk"
+    end = f"its Content-Length, {quoted(length)}" if length else "the end of its last chunk"
     name = f"{transaction.method} {transaction.target}"
     what = f"The response to {name} has a whole message, and ended {missing:,} bytes short of {end}."
     sign, details = gateway_field(response), HitDetails(group="length", advice=_LENGTH_ADVICE)

@@ -119,7 +119,7 @@ def _missing_permission(response: Stream, origin: str) -> str:
         return "has no Access-Control-Allow-Origin"
     if len(allowed) > 1:
         return f"has Access-Control-Allow-Origin {len(allowed)} times"
-    return "" if allowed[0] in ("*", origin) else f"allows the origin {quoted(allowed[0].encode('utf-8', 'replace'))} only"
+    return "" if allowed[0] in ("*", origin) else f"allows the origin {quoted(allowed[0])} only"
 
 
 def _refused_preflight(head: Head, response: Stream) -> str:
@@ -152,6 +152,6 @@ def _names(value: str) -> set[str]:
 def _hit(
     facts: CaptureFacts, transaction: Transaction, response: Stream, origin: str, wrong: str, *, severity: Severity | None
 ) -> Hit:
-    page = quoted(origin.encode("utf-8", "replace"))
+    page = quoted(origin)
     what = f"The response to {transaction.method} {transaction.target} of a page at {page} {wrong}."
     return hit_on_stream(BROWSER_CANNOT_READ, facts, transaction, response, what, SERVER, group=wrong, severity=severity)

@@ -123,5 +123,5 @@ def _field(exchange: Exchange) -> str:
     request = None if exchange.transaction is None else exchange.transaction.request
     for name, value in () if request is None else request.head.fields:
         if name.lower() in _FIELDS:
-            return quoted(f"{name}: {value}".encode("utf-8", "replace"))
+            return quoted(f"{name}: {value}")
     return ""

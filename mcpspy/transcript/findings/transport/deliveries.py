@@ -88,7 +88,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         response = resumed.response
         assert response is not None
         came = f"only {response.comments} comments" if response.comments else "nothing"
-        id, waited = quoted(_last_event_id(resumed).encode("utf-8", "replace")), seconds(until_ns - response.at_ns)
+        id, waited = quoted(_last_event_id(resumed)), seconds(until_ns - response.at_ns)
         what = (
             f"The server closed the stream of {call_name(exchange)} (row {exchange.row}) before its answer. "
             f"The client resumed it after the event {id}, and {came} came on it in {waited}."

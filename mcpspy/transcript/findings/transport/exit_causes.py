@@ -286,7 +286,7 @@ def _named(cause: ExitCause, text: bytes, argv: list[str]) -> ExitCause:
             advice=f"Install {program}, or add its folder to PATH in the entry (env): clients start servers with another PATH.",
         )
     if cause is _MODULE and argv and (match := _module_in.search(text)):
-        module, interpreter = match[1].decode("utf-8", "replace"), quoted(argv[0].encode())
+        module, interpreter = match[1].decode("utf-8", "replace"), quoted(argv[0])
         return cause._replace(
             advice=f"Install the package of {module} where {interpreter} finds it, or name an interpreter in the entry that has it, "
             "such as .venv/bin/python or uv run."

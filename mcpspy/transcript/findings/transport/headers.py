@@ -168,12 +168,12 @@ def _fields(exchange: Exchange, request: Stream, agreed: str | None, *, is_strea
     version = head.get(_VERSION.lower())
     if is_streamable and version and era(version) is Era.MODERN and PROTOCOL_VERSION.encode() not in exchange.request.raw:
         if exchange.method != INITIALIZE:
-            what = f"{exchange.method} names the revision {quoted(version.encode())} in its head, but none in its _meta."
+            what = f"{exchange.method} names the revision {quoted(version)} in its head, but none in its _meta."
             yield hit_in(MISSING_ENVELOPE, exchange.request, exchange.row, what, group=exchange.method)
         return
     for field, in_head, in_body in _mismatches(exchange, head, agreed):
         other = "its body has" if field != _VERSION or revision(exchange.request.raw) else "the handshake agreed on"
-        what = f"The field {field} of a request is {quoted(in_head.encode())}, but {other} {quoted(in_body.encode())}."
+        what = f"The field {field} of a request is {quoted(in_head)}, but {other} {quoted(in_body)}."
         yield hit_in(HEADER_CONTRADICTS, exchange.request, exchange.row, what, group=field)
     if is_streamable:
         for field in _missing(exchange, head, agreed):

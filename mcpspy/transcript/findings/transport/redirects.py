@@ -54,7 +54,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         assert response is not None
         followed = _first_since(gets.get(target, ()), transaction.at_ns)
         ending = "." if followed is None else f", and the client followed with GET{_row(facts, followed)}."
-        location = quoted(response.head.get("location").encode("utf-8", "replace"))
+        location = quoted(response.head.get("location"))
         what = f"POST {transaction.target} was answered with {transaction.status} and the location {location}{ending}"
         advice = f"Give the client the URL {location} itself, or answer with 307 or 308."
         culprit, blame = (CONFIGURATION, _PLAIN_BLAME) if _wants_https(facts, response) else (SERVER, "")

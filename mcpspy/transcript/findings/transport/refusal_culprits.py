@@ -176,11 +176,7 @@ def error_fault(transaction: Transaction) -> Fault:
         return fault
     if status == _TOO_MANY:
         wait = response.head.get("retry-after")
-        named = (
-            f"asks to wait ({quoted(f'Retry-After: {wait}'.encode('utf-8', 'replace'))})"
-            if wait
-            else "names no time to wait (Retry-After)"
-        )
+        named = f"asks to wait ({quoted(f'Retry-After: {wait}')})" if wait else "names no time to wait (Retry-After)"
         blame = f"Unclear: the client asks too often, or the server's limit is too low; the answer {named}."
         return Fault("unclear", blame, _GATEWAY_ADVICE[status])
     blame = f"Unclear: the client, whose request may be wrong, or the server, which does not take it: {status} says no more."
@@ -191,7 +187,7 @@ def error_fault(transaction: Transaction) -> Fault:
 def _sign_of_gateway(transaction: Transaction) -> str:
     server = "" if transaction.response is None else transaction.response.head.get("server")
     if is_product.search(server):
-        return f"its Server field is {quoted(server.encode('utf-8', 'replace'))}"
+        return f"its Server field is {quoted(server)}"
     if transaction.status in _BY_GATEWAYS and not _html.match(transaction.refusal):
         return f"only gateways answer {transaction.status}"
     return "its page shows it"
@@ -212,7 +208,7 @@ def _type_fault(transaction: Transaction) -> Fault | None:
         transaction.status == _BAD_REQUEST and bool(_names_type.search(transaction.refusal))
     )
     if is_of_type and request.head.media_type != _TYPES[0]:
-        sent = quoted(request.head.get("content-type").encode("utf-8", "replace"))
+        sent = quoted(request.head.get("content-type"))
         blame = f"The client: it sent a message as {sent}, and not as {_TYPES[0]}."
         return Fault(CLIENT, blame, f"Send Content-Type: {_TYPES[0]} with every POST.")
     return None

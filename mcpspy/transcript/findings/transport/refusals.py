@@ -345,7 +345,7 @@ def _announced(facts: CaptureFacts, transaction: Transaction) -> Hit:
         )  # fmt: skip
     prefix = _prefix_of(facts, transaction)
     if stream is not None and prefix:
-        what += f"; its path lacks {quoted(prefix.encode('utf-8', 'replace'))}, the beginning of {_path(stream)}."
+        what += f"; its path lacks {quoted(prefix)}, the beginning of {_path(stream)}."
         blame = (
             "The configuration of the server, or of a gateway in front of it that takes the beginning off the path: "
             "the server announces its endpoint without it."
@@ -424,7 +424,7 @@ def _without_login(facts: CaptureFacts, requests: _ServedPaths, transaction: Tra
 def _described(challenge: str) -> str:
     """Quote the reason that a challenge gives (RFC 6750, section 3)."""
     match = _description_in.search(challenge)
-    return "" if match is None else f"; its WWW-Authenticate says {quoted(match[1].encode('utf-8', 'replace'))}"
+    return "" if match is None else f"; its WWW-Authenticate says {quoted(match[1])}"
 
 
 def _without_scope(facts: CaptureFacts, requests: _ServedPaths, transaction: Transaction, challenge: str) -> Iterator[Hit]:
@@ -434,7 +434,7 @@ def _without_scope(facts: CaptureFacts, requests: _ServedPaths, transaction: Tra
     if max(others, default=0) > transaction.number:
         return
     match = _scope_in.search(challenge)
-    scope = "another scope" if match is None else f"the scope {quoted((match[1] or match[2]).encode('utf-8', 'replace'))}"
+    scope = "another scope" if match is None else f"the scope {quoted(match[1] or match[2])}"
     what = f"{_answered(facts, transaction)}: its token lacks a scope; the server wants {scope}."
     yield _blamed(INSUFFICIENT_SCOPE, facts, transaction, what, scope_fault(facts, scope), scope)
 

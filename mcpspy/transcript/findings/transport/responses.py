@@ -162,7 +162,7 @@ def _no_streams(facts: CaptureFacts, modern_targets: set[str]) -> Iterator[Hit]:
         response = gets[0].response
         assert response is not None
         times = "" if len(gets) == 1 else f", {len(gets)} times"
-        came = f"and {quoted(sent.encode())} instead of a stream of events" if sent else "and no stream of events"
+        came = f"and {quoted(sent)} instead of a stream of events" if sent else "and no stream of events"
         what = f"GET {target}, which asks for a stream, was answered with 200 {came}{times}."
         if not posted:
             yield hit_on_stream(
@@ -249,7 +249,7 @@ def _media_types(exchange: Exchange, transaction: Transaction) -> Iterator[Hit]:
         return
     sent = response.head.media_type
     if sent not in _TYPES and not (sent and fields and _takes(accept, sent)):
-        what = f"The response to {call_name(exchange)} came as {quoted(sent.encode()) if sent else 'a body without a type'}."
+        what = f"The response to {call_name(exchange)} came as {quoted(sent) if sent else 'a body without a type'}."
         message = exchange.response or exchange.request
         yield hit_in(UNACCEPTED_TYPE, message, exchange.row, what, culprit=SERVER, group=sent or "no type")
 
@@ -294,7 +294,7 @@ def _removed(facts: CaptureFacts, transaction: Transaction, modern_targets: set[
     if not version or era(version) is not Era.MODERN:
         return
     if resumes:
-        after = quoted(request.head.get(LAST_EVENT_ID).encode())
+        after = quoted(request.head.get(LAST_EVENT_ID))
         what = f"{method} {target} resumes a stream after the event {after}, under {version}."
         yield hit_on_stream(RESUME_IN_MODERN_ERA, facts, transaction, request, what, CLIENT, group=method)
         return

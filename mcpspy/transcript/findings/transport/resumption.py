@@ -92,7 +92,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 def _anomaly(rule: Rule, facts: CaptureFacts, transaction: Transaction, anomaly: Anomaly) -> Hit:
     id, request = quoted(anomaly.data), transaction.request
-    after = "" if request is None else quoted(request.head.get("last-event-id").encode("utf-8", "replace"))
+    after = "" if request is None else quoted(request.head.get("last-event-id"))
     if rule is UNKNOWN_EVENT:
         what = f"{transaction.method} {transaction.target} names the event {id}, which never came in this session."
     elif rule is REPLAYED_EVENT:

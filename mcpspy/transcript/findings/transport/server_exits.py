@@ -409,7 +409,7 @@ def _says_why(facts: CaptureFacts, record: Exit) -> bool:
 def _command(facts: CaptureFacts) -> str:
     """Name the program of the server's command, followed by a colon; empty where it is not known."""
     argv = facts.argv
-    return f"{quoted(argv[0].encode())}: " if argv else ""
+    return f"{quoted(argv[0])}: " if argv else ""
 
 
 def _missing_program(facts: CaptureFacts, record: Exit) -> str:

@@ -375,11 +375,7 @@ def _held_endpoint(get: Transaction, field: str) -> HitDetails:
 def _web_server(response: Stream) -> str:
     """Quote a Server field of Apache, which serves programs itself or passes requests on to them."""
     server = response.head.get("server")
-    return (
-        f"its field {quoted(f'Server: {server}'.encode('utf-8', 'replace'))} shows one"
-        if server[:6].lower() == "apache"
-        else ""
-    )
+    return f"its field {quoted(f'Server: {server}')} shows one" if server[:6].lower() == "apache" else ""
 
 
 def _contradiction(facts: CaptureFacts, exchange: Exchange) -> Iterator[Hit]:
