@@ -221,8 +221,8 @@ def entry(path: str) -> CatalogEntry | None:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return None  # opening a FIFO would wait for its writer
         with open(path, "rb") as file:
+            status = os.fstat(file.fileno())  # before the first line: a header that is written meanwhile is not missed
             first = file.readline(CHUNK_BYTES)
-            status = os.fstat(file.fileno())
             last, end = _last(file.fileno(), status.st_size)
     except OSError:
         return None

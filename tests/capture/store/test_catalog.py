@@ -53,6 +53,17 @@ def test_a_capture_whose_header_is_not_all_there_says_so(content: bytes, error: 
     assert [capture.error for capture in entries()] == [error]
 
 
+def test_a_header_that_is_written_while_its_capture_is_looked_at_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, data, fstat = tmp_path / "new.mcpspy", lines([]), os.fstat
+    path.touch()
+    monkeypatch.setattr(os, "fstat", lambda fd: (path.write_bytes(data), fstat(fd))[1])
+    capture = entry(str(path))
+    assert capture is not None
+    assert capture.header is not None or capture.size_bytes == 0
+
+
 def test_other_files_and_unreadable_names_are_ignored() -> None:
     folder = Path(stored("weather")).parent
     (folder / "notes.txt").write_text("x")
