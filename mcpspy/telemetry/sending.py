@@ -161,11 +161,16 @@ class CollectorSession(requests.Session):
     """A session that trusts the certificates that were named for it: else REQUESTS_CA_BUNDLE would go before."""
 
     trouble = ""
-    """The reason why the last request did not reach anybody, unless nobody was there."""
+    """The reason why no request since `begin` reached anybody, unless nobody was there."""
+    _has_tried = False
+
+    def begin(self) -> None:
+        """Forget the requests so far."""
+        self.trouble, self._has_tried = "", False
 
     def request(self, *words: Any, **facts: Any) -> requests.Response:
         """Send a request, and note why it could not be sent."""
-        self.trouble = ""
+        is_first, self._has_tried = not self._has_tried, True
         try:
             return super().request(*words, **facts)
         except requests.exceptions.SSLError as error:
@@ -174,7 +179,8 @@ class CollectorSession(requests.Session):
         except (requests.exceptions.ConnectionError, requests.exceptions.Timeout):
             raise
         except (OSError, ValueError) as error:  # no file of certificates, or a time to wait that is none
-            self.trouble = str(error)
+            if is_first:  # the time that is left for another attempt may be none
+                self.trouble = str(error)
             raise
 
     def merge_environment_settings(self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any) -> dict[str, Any]:
@@ -257,6 +263,8 @@ class _LastAnswer:
     def clear(self) -> None:
         """Forget it."""
         self._answer = CollectorAnswer()
+        if isinstance(self._session, CollectorSession):
+            self._session.begin()
 
     def after(self, *, succeeded: bool) -> CollectorAnswer:
         """Return it after an export. A session that is not ours may not have let us look."""
