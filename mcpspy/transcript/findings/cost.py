@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..definitions import offers
-from ..model import Exchange, Kind, Transcript
+from ..model import Exchange, Kind
 from ..stats.context import CallCosts, ServerCost, ToolCost, result_text
 from ..stats.tokens import estimated_tokens
-from ..watching import watched_rows
 from .facts import TranscriptFacts
 from .rule import HANDSHAKE, Hit, Rule, Severity, cost_rule, hit_in
 from .words import listed, quoted
@@ -73,7 +72,8 @@ RULES: Final = (COSTLY_TOOLS, UNUSED_TOOLS, LARGE_RESULT)
 def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """Find servers and results that take much of the context."""
     by_label: dict[str, list[ServerCost]] = {}
-    calls = watched_rows(facts.transcript, _Calls)
+    calls = _Calls()
+    calls.feed(facts.transcript.rows)
     for cost in calls.costs(offers(facts.transcript)):
         by_label.setdefault(cost.offer.capture_info.label, []).append(cost)
         yield from _costly(cost)
@@ -85,9 +85,7 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
 class _Calls(CallCosts):
     """The costs of calls, and the findings about large results."""
 
-    of: Final = "calls"
-
-    def __init__(self, _: Transcript) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.large: list[Hit] = []
 

@@ -1,14 +1,14 @@
 """Findings about credentials that a server shows in clear. The caller says what a credential is; no value gets into a finding."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from sys import intern
 from typing import Final
 
 from ...records import CLIENT, SERVER
 from ..definitions import strings
+from ..digests import digest
 from ..message import Message
-from ..model import Exchange, Kind, Log, Row, Transcript, UnpairedMessage
-from ..watching import watched_rows
+from ..model import Exchange, Kind, Log, Row, UnpairedMessage
 from .facts import TranscriptFacts
 from .rule import Credential, Family, FindsCredentials, Hit, Rule, Severity, hit, hit_in
 from .words import call_name
@@ -42,44 +42,29 @@ _LOOK_BYTES: Final = 1 << 14
 
 def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """Find credentials in the messages of servers and in their logs, if the caller says what a credential is."""
-    yield from watched_rows(facts.transcript, _Shown).closed()
+    search = facts.transcript.credentials
+    if search is None:
+        return
+    held: list[tuple[Message | Log, Row]] = []
+    held_bytes = 0
+    for row in facts.transcript.rows:
+        for source in _sources(row):
+            held.append((source, row))
+            held_bytes += len(source.raw) if isinstance(source, Log) else source.size
+        if held_bytes > _LOOK_BYTES:
+            yield from _look(search, held)
+            held, held_bytes = [], 0
+    yield from _look(search, held)
 
 
-class _Shown:
-    """The credentials that servers have shown so far."""
-
-    def __init__(self, transcript: Transcript) -> None:
-        self._search = transcript.credentials
-        self._hits: list[Hit] = []
-        self._held: list[tuple[Message | Log, Row]] = []
-        self._held_bytes = 0
-
-    def feed(self, rows: Iterable[Row]) -> None:
-        if self._search is None:
-            return
-        for row in rows:
-            for source in _sources(row):
-                self._held.append((source, row))
-                self._held_bytes += len(source.raw)
-            if self._held_bytes > _LOOK_BYTES:
-                self._look(self._search)
-
-    def closed(self) -> list[Hit]:
-        """Look at the last rows, and return what was found in all."""
-        if self._search is not None:
-            self._look(self._search)
-        return self._hits
-
-    def _look(self, search: FindsCredentials) -> None:
-        """Find what the held messages and lines of logs show, which is nothing if they show nothing together."""
-        held, self._held, self._held_bytes = self._held, [], 0
-        if not search.may_show([source.raw for source, _ in held]):
-            return
+def _look(search: FindsCredentials, held: list[tuple[Message | Log, Row]]) -> Iterator[Hit]:
+    """Find what messages and lines of logs show, which is nothing if they show nothing together."""
+    if search.may_show([source.raw for source, _ in held]):
         for source, row in held:
             if isinstance(source, Log):
-                self._hits += _logged(search, source)
+                yield from _logged(search, source)
             elif isinstance(row, Exchange | UnpairedMessage):
-                self._hits += _shown(search, source, row)
+                yield from _shown(search, source, row)
 
 
 def _sources(row: Row) -> Sequence[Message | Log]:
@@ -123,7 +108,7 @@ def _shown(search: FindsCredentials, message: Message, row: Exchange | UnpairedM
 
 
 def _group(credential: Credential) -> str:
-    return str(hash(credential[3]))
+    return digest(credential[3]).hex()
 
 
 def _named(credential: Credential) -> str:

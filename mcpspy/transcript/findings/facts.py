@@ -18,7 +18,6 @@ from ..mcp.methods import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, PROGRESS
 from ..mcp.revisions import Era
 from ..message import ERROR, MALFORMED, NOTIFICATION, SEALED
 from ..model import CaptureInfo, ChannelEvent, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
-from ..watching import CALL
 from .answer_index import AnswerIndex
 from .misdeliveries import Misdeliveries, misdeliveries
 from .rule import Unchecked
@@ -44,6 +43,7 @@ _AMBIGUOUS: Final = frozenset({"ambiguous-stream", "ambiguous-id"})
 
 _REFERRING: Final = frozenset({PROGRESS, CANCELLED})
 
+CALL: Final = "tools/call"
 LOG: Final = "notifications/message"
 SUBSCRIPTION_FILTERS: Final = {
     "notifications/tools/list_changed": "toolsListChanged",
@@ -181,8 +181,8 @@ class CaptureFacts(msgspec.Struct, eq=False):
     """Limits that rules reached, which did not look at everything."""
     copied: dict[int, Exchange] | None = None
     """Requests by the rows of those that a gateway made of them again; None until `copies` needs it."""
-    watchers: dict[Any, Any] = {}
-    """By their classes what `watching` has of rules."""
+    known: dict[Any, Any] = {}
+    """Values that several modules of rules ask for, by what made them."""
     _misdelivered: Misdeliveries | None = None
 
     def add(self, exchanges: list[Exchange]) -> None:
@@ -443,10 +443,10 @@ def scope_key(transaction: Transaction | None) -> ScopeKey:
 
 def clients(facts: CaptureFacts) -> KnownClients:
     """Return what tells the clients of a capture apart."""
-    known: KnownClients | None = facts.watchers.get(KnownClients)
+    known: KnownClients | None = facts.known.get(KnownClients)
     if known is None:
         openings = [exchange for exchange in facts.http if exchange.method in (INITIALIZE, DISCOVER)]
-        known = facts.watchers[KnownClients] = KnownClients(facts.capture, openings)
+        known = facts.known[KnownClients] = KnownClients(facts.capture, openings)
     return known
 
 

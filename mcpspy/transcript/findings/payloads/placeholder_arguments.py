@@ -11,13 +11,12 @@ from ....records import CLIENT
 from ....wire.json_spans import UNREADABLE
 from ...message import ERROR
 from ...model import Exchange
-from ...watching import watched
 from ..protocol.repeats import arguments
 from ..rule import AGENT, Hit, behaviour_rule, hit_in
 from ..words import call_name, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from ..facts import CaptureFacts
 
@@ -56,25 +55,12 @@ _may_be_placeholder = lazy_pattern(
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find placeholders among the arguments of failed calls."""
-    for call in watched(facts, _FailedCalls).suspects:
-        yield from _in_call(call)
-
-
-class _FailedCalls:
-    """Calls of the client that failed, and may have a placeholder."""
-
-    of: Final = "calls"
-
-    def __init__(self) -> None:
-        self.suspects: list[Exchange] = []
-
-    def feed(self, calls: Iterable[Exchange]) -> None:
-        for call in calls:
-            request, response = call.request, call.response
-            if response is None or not (response.is_error or response.kind is ERROR) or request.sender != CLIENT:
-                continue
-            if len(request.raw) <= MAX_BYTES and _may_be_placeholder.search(request.raw):
-                self.suspects.append(call)
+    for call in facts.calls:
+        request, response = call.request, call.response
+        if response is None or not (response.is_error or response.kind is ERROR) or request.sender != CLIENT:
+            continue
+        if len(request.raw) <= MAX_BYTES and _may_be_placeholder.search(request.raw):
+            yield from _in_call(call)
 
 
 def _in_call(call: Exchange) -> Iterator[Hit]:

@@ -12,7 +12,6 @@ from ....lazy_pattern import lazy_pattern
 from ....records import SERVER
 from ...mcp.blocks import listed, member
 from ...model import Exchange, Kind, Message
-from ...watching import watched
 from ..facts import CaptureFacts
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name, quoted
@@ -112,7 +111,7 @@ _MAX_NAMES: Final = 5
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find unmarked failures, cut texts and wrong letters in calls, and null in lists."""
-    texts = watched(facts, _CallTexts)
+    texts = _CallTexts(facts.exchanges)
     yield from texts.hits
     suspects = [*filter(_is_suspect, facts.listings), *texts.read, *texts.suspects]
     if suspects:
@@ -128,13 +127,11 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 class _CallTexts:
     """Findings about the texts of calls one by one, and the first exchanges whose texts seem wrong."""
 
-    def __init__(self) -> None:
+    def __init__(self, exchanges: Iterable[Exchange]) -> None:
         self.hits: list[Hit] = []
         self.suspects: list[Exchange] = []
         self.read: list[Exchange] = []
         """Suspects among what reads resources and prompts."""
-
-    def feed(self, exchanges: Iterable[Exchange]) -> None:
         for exchange in exchanges:
             method = exchange.request.method
             if method == "tools/call":

@@ -1,7 +1,7 @@
 """Findings about responses and the requests that they answer, by their ids."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from ....records import OTHER_SIDE, SERVER
@@ -10,7 +10,6 @@ from ...mcp.blocks import member
 from ...mcp.codes import METHOD_NOT_FOUND
 from ...mcp.methods import PROGRESS
 from ...model import HTTP_ERRORS, Exchange, Kind, Message
-from ...watching import watched
 from ..facts import CaptureFacts, scope_key
 from ..meanwhile import requests_ns
 from ..misdeliveries import Misdelivery
@@ -159,7 +158,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         cancelled = exchange.cancelled
         if cancelled is not None and cancelled.correlation_key not in (None, exchange.request.id):
             yield _respelled_cancellation(exchange, cancelled)
-    yield from watched(facts, _Tokens).hits
+    for exchange in facts.with_notifications:
+        yield from _respelled_token(exchange)
     misdelivered = facts.misdelivered.rows
     for misdelivery in facts.misdelivered.responses:
         yield _misdelivered(facts, misdelivery)
@@ -289,23 +289,6 @@ def _respelled_cancellation(exchange: Exchange, cancelled: Message) -> Hit:
     return hit_in(
         ID_TYPE_MISMATCH, cancelled, exchange.row, what, culprit=cancelled.sender, blame=blame, advice=advice, group="cancelled"
     )
-
-
-class _Tokens:
-    """Progress tokens that came back in another spelling."""
-
-    of: Final = "with_notifications"
-
-    def __init__(self) -> None:
-        self.hits: list[Hit] = []
-
-    def feed(self, exchanges: Iterable[Exchange]) -> None:
-        for exchange in exchanges:
-            token = exchange.request.correlation_key
-            for message in exchange.notifications:
-                if message.correlation_key != token:
-                    self.hits += _respelled_token(exchange)
-                    break
 
 
 def _respelled_token(exchange: Exchange) -> Iterator[Hit]:

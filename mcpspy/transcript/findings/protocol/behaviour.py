@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import pairwise
-from math import inf
 from typing import Final
 
 from ....records import CLIENT
@@ -15,7 +14,6 @@ from ...message import RESULT
 from ...model import HTTP_ERRORS, Exchange, Kind, Message, Outcome
 from ...outcome import HTTP_REDIRECTS
 from ...waiting import request_unread_ns
-from ...watching import watched
 from ..facts import CaptureFacts, ScopeKey, clients, scope_key
 from ..meanwhile import written_words
 from ..rule import AGENT, CONFIGURATION, HANDSHAKE, Family, Hit, Rule, Severity, behaviour_rule, hit_in
@@ -135,7 +133,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     yield from _slow(facts)
     yield from _slow_start(facts)
     yield from _Repetitions(facts).hits()
-    for before, exchange in watched(facts, _Resent).pairs:
+    for before, exchange in _resent(facts.calls):
         request = exchange.request
         if may_be_repeated(facts, exchange.target):
             continue
@@ -174,34 +172,25 @@ def _launcher(facts: CaptureFacts) -> str:
     return name if name in _LAUNCHERS else ""
 
 
-class _Durations:
-    """The durations of the calls of each tool that ended in a result, and the longest of them where it is long."""
-
-    of: Final = "calls"
-
-    def __init__(self) -> None:
-        self.by_tool: dict[str | None, array[int]] = {}
-        self.longest: dict[str | None, int] = {}
-
-    def feed(self, exchanges: Iterable[Exchange]) -> None:
-        for exchange in exchanges:
-            request, response = exchange.request, exchange.response
-            if response is None or not _has_result(exchange, response):
-                continue
-            took_ns = response.at_ns - request.at_ns
-            times = self.by_tool.get(request.target)
+def _durations(calls: Iterable[Exchange]) -> dict[str | None, array[int]]:
+    """Return the durations of the calls of each tool that ended in a result."""
+    by_tool: dict[str | None, array[int]] = {}
+    for call in calls:
+        request, response = call.request, call.response
+        if response is not None and _has_result(call, response):
+            times = by_tool.get(request.target)
             if times is None:
-                times = self.by_tool[request.target] = array("q")
-            times.append(took_ns)
-            if took_ns > _SLOW_NS:
-                self.longest[request.target] = max(took_ns, self.longest.get(request.target, 0))
+                times = by_tool[request.target] = array("q")
+            times.append(response.at_ns - request.at_ns)
+    return by_tool
 
 
 def _slow(facts: CaptureFacts) -> Iterator[Hit]:
-    durations = watched(facts, _Durations)
+    durations = _durations(facts.calls)
     usual_ns: dict[str | None, float] = {}
-    for tool, longest_ns in durations.longest.items():
-        times = durations.by_tool[tool]
+    for tool, times in durations.items():
+        if (longest_ns := max(times)) <= _SLOW_NS:
+            continue
         if len(times) > _SAMPLES:
             from statistics import median  # 6 ms with what it imports, and hardly any capture has so many calls of a tool
 
@@ -217,7 +206,7 @@ def _slow(facts: CaptureFacts) -> Iterator[Hit]:
             continue
         own_ns = took_ns - unread_ns(facts, exchange, exchange.at_ns + took_ns) - request_unread_ns(exchange, facts.capture)
         if own_ns > _SLOW_NS and own_ns > _TIMES_SLOWER * tool_ns:
-            count = len(durations.by_tool[request.target])
+            count = len(durations[request.target])
             what = f"{call_name(exchange)} took {seconds(took_ns)}; the median of {count} calls is {tool_ns / 1e6:.0f} ms."
             yield hit_in(SLOW_CALL, response, exchange.row, what, group=exchange.target or "")
 
@@ -298,35 +287,23 @@ class _Run:
         self.count += 1
 
 
-class _Resent:
-    """Calls that one client made while an equal one was running, each after that."""
-
-    of: Final = "calls"
-
-    def __init__(self) -> None:
-        self.pairs: list[tuple[Exchange, Exchange]] = []
-        self._last: dict[tuple[ScopeKey, str | None], Exchange] = {}
-        self._until_ns: float = 0
-        """The time at which all calls so far were answered."""
-
-    def feed(self, exchanges: Iterable[Exchange]) -> None:
-        last = self._last
-        for exchange in exchanges:
-            request, transaction, response = exchange.request, exchange.transaction, exchange.response
-            if response is None or response.at_ns > self._until_ns:
-                self._until_ns = inf if response is None else response.at_ns
-            if request.sender != CLIENT:
-                continue
-            scope = 0 if transaction is None else scope_key(transaction)
-            if transaction is not None and not scope:
-                continue  # without a session nobody knows whether two requests are of one client
-            key = scope, request.target
-            before = last.get(key)
-            last[key] = exchange
-            if before is None or request.at_ns - before.request.at_ns < _RETRY_NS or not _runs_at(before, request.at_ns):
-                continue
-            if arguments(before.request.raw) == arguments(request.raw):
-                self.pairs.append((before, exchange))
+def _resent(calls: Iterable[Exchange]) -> Iterator[tuple[Exchange, Exchange]]:
+    """Yield calls that one client made while an equal one was running, each after that."""
+    last: dict[tuple[ScopeKey, str | None], Exchange] = {}
+    for call in calls:
+        request, transaction = call.request, call.transaction
+        if request.sender != CLIENT:
+            continue
+        scope = 0 if transaction is None else scope_key(transaction)
+        if transaction is not None and not scope:
+            continue  # without a session nobody knows whether two requests are of one client
+        key = scope, request.target
+        before = last.get(key)
+        last[key] = call
+        if before is None or request.at_ns - before.request.at_ns < _RETRY_NS or not _runs_at(before, request.at_ns):
+            continue
+        if arguments(before.request.raw) == arguments(request.raw):
+            yield before, call
 
 
 def _runs_at(exchange: Exchange, at_ns: int) -> bool:

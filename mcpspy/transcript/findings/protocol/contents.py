@@ -5,7 +5,7 @@ Only the first results of each tool, prompt and resource are looked at, and of l
 
 import json
 from base64 import b64decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 from ....lazy_pattern import lazy_pattern
@@ -13,7 +13,6 @@ from ....records import CLIENT
 from ...mcp.blocks import listed, member
 from ...message import RESULT
 from ...model import Exchange, Message
-from ...watching import watched
 from ..facts import CaptureFacts
 from ..rule import Hit, Severity, Unchecked, hit_in, protocol_rule
 from ..words import call_name, quoted
@@ -85,36 +84,22 @@ _KNOWN: Final = {*(name for _, name in _SIGNS), *_RIFF.values()}
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find mislabelled content in the results of a capture."""
-    contents = watched(facts, _MislabelledContents)
-    yield from contents.hits
-    facts.limits.update(dict.fromkeys(contents.limits))
+    seen: dict[tuple[str, str | None], int] = {}
+    for exchange in facts.exchanges:
+        request, response = exchange.request, exchange.response
+        if response is None or request.method not in _METHODS or request.sender != CLIENT or response.kind is not RESULT:
+            continue
+        raw = response.raw
+        shown = _DATA_OR_TELLING_TYPE.search(raw, 0, _HEAD_BYTES)
+        if shown is None or (request.method != "resources/read" and _DATA.search(raw, 0, _HEAD_BYTES) is None):
+            continue
+        key = (exchange.method, exchange.target)
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] <= MAX_EACH:
+            yield from _mislabelled(exchange, response)
+        else:
+            facts.limits[_LIMIT] = None
     yield from _sizes(facts)
-
-
-class _MislabelledContents:
-    """Mislabelled content in the results of a capture."""
-
-    def __init__(self) -> None:
-        self.hits: list[Hit] = []
-        self.limits: dict[Unchecked, None] = {}
-        self._seen: dict[tuple[str, str | None], int] = {}
-
-    def feed(self, exchanges: Iterable[Exchange]) -> None:
-        seen = self._seen
-        for exchange in exchanges:
-            response = exchange.response
-            request = exchange.request
-            if response is None or request.method not in _METHODS or request.sender != CLIENT or response.kind is not RESULT:
-                continue
-            shown = _DATA_OR_TELLING_TYPE.search(response.raw, 0, _HEAD_BYTES)
-            if shown is None or (request.method != "resources/read" and _DATA.search(response.raw, 0, _HEAD_BYTES) is None):
-                continue
-            key = (exchange.method, exchange.target)
-            seen[key] = seen.get(key, 0) + 1
-            if seen[key] <= MAX_EACH:
-                self.hits += _mislabelled(exchange, response)
-            else:
-                self.limits[_LIMIT] = None
 
 
 def _mislabelled(exchange: Exchange, response: Message) -> Iterator[Hit]:

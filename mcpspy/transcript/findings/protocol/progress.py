@@ -4,7 +4,7 @@ Source: MCP specification, basic/utilities/progress and cancellation. Order coun
 overtake another.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -16,7 +16,6 @@ from ...mcp.codes import TASK
 from ...mcp.methods import CANCELLED, INITIALIZE, PROGRESS
 from ...mcp.revisions import Era
 from ...model import Exchange, Message
-from ...watching import watched
 from ..facts import CaptureFacts
 from ..meanwhile import held_up, written_words
 from ..rule import Hit, Severity, hit_in, protocol_rule
@@ -156,7 +155,8 @@ _RACE_NS: Final = 1_000_000_000
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find progress that is late, does not increase or has an unknown token, and cancellations that should not have been sent."""
-    yield from watched(facts, _ProgressOrder).hits
+    for exchange in facts.with_notifications:
+        yield from _in_order(exchange)
     for exchange in facts.cancelled:
         for message in exchange.notifications:
             if message.method == CANCELLED:
@@ -175,24 +175,16 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             yield hit_in(CANCELLED_UNKNOWN_REQUEST, message, unpaired.row, what)
 
 
-class _ProgressOrder:
-    """Progress that is late or does not increase."""
-
-    of: Final = "with_notifications"
-
-    def __init__(self) -> None:
-        self.hits: list[Hit] = []
-
-    def feed(self, exchanges: Iterable[Exchange]) -> None:
-        for exchange in exchanges:
-            reports = [message for message in exchange.notifications if message.method == PROGRESS]
-            response = exchange.response
-            if response is not None and response.result_type != TASK:  # the token of a task is valid until the task is over
-                stream, number = response.stream, response.number
-                if late := [report for report in reports if report.number > number and report.stream == stream]:
-                    self.hits.append(_late(exchange, late))
-            if len(reports) > 1:
-                self.hits += _not_increasing(exchange, reports)
+def _in_order(exchange: Exchange) -> Iterator[Hit]:
+    """Find progress that is late or does not increase."""
+    reports = [message for message in exchange.notifications if message.method == PROGRESS]
+    response = exchange.response
+    if response is not None and response.result_type != TASK:  # the token of a task is valid until the task is over
+        stream, number = response.stream, response.number
+        if late := [report for report in reports if report.number > number and report.stream == stream]:
+            yield _late(exchange, late)
+    if len(reports) > 1:
+        yield from _not_increasing(exchange, reports)
 
 
 def _is_known(facts: CaptureFacts, message: Message) -> bool:

@@ -2,15 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ...mcp.blocks import member
 from ...message import ERROR, RESULT
-from ...model import Exchange, Message, Row, Transcript, UnpairedMessage
-from ...watching import watched_rows
+from ...model import Exchange, Message, Transcript, UnpairedMessage
 from ..facts import TranscriptFacts, scope_key
 from ..json_schema import MAX_STEPS, Validators, dangling_reference
 from ..rule import AGENT, HANDSHAKE, Hit, HitDetails, Severity, Unchecked, hit_in, protocol_rule
@@ -152,7 +151,7 @@ _NO_VALUE_ADVICE: Final = "List the values, or leave enum out; if the values are
 
 def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """Find invalid schemas, unknown tools, and arguments and results that do not match. Rows are in the order in which they began."""
-    schemas = watched_rows(facts.transcript, _Schemas)
+    schemas = _Schemas(facts.transcript)
     yield from schemas.hits
     servers = schemas.servers
     if any(server.validators.are_exhausted for server in servers):
@@ -168,9 +167,7 @@ class _Schemas:
         self.hits: list[Hit] = []
         self.servers = [_ListedTools() for _ in transcript.captures]
         self._captures = transcript.captures
-
-    def feed(self, rows: Iterable[Row]) -> None:
-        for row in rows:
+        for row in transcript.rows:
             if isinstance(row, UnpairedMessage):
                 if row.message.method == _LIST_CHANGED:
                     self.servers[row.capture].complete.clear()

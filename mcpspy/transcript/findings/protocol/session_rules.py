@@ -18,7 +18,6 @@ from ...mcp.blocks import listed
 from ...mcp.methods import INITIALIZE, OPENINGS
 from ...mcp.revisions import Era
 from ...model import HTTP_ERRORS, Exchange, Kind
-from ...watching import watched
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Hit, hit_in, protocol_rule
 from ..words import call_name, quoted
@@ -101,7 +100,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 def _reused_ids(facts: CaptureFacts) -> Iterator[Hit]:
     """Find ids that come again in a session. A session on stdio begins anew with each initialize."""
     used: dict[tuple[Side, ScopeKey], dict[str | None, Exchange]] = {}
-    again = watched(facts, _Ids).again
+    again = _ids_again(facts.exchanges)
     for exchange in facts.exchanges if again else ():
         if exchange.method != INITIALIZE and (exchange.sender, exchange.request.id or "") not in again:
             continue
@@ -132,29 +131,25 @@ def _is_explained(facts: CaptureFacts, exchange: Exchange) -> bool:
     return facts.is_shared(exchange.transaction) or exchange.row in copies(facts)
 
 
-class _Ids:
-    """The ids of requests by side: numbers that count up, as most do, and all others. `again` are those that came more than once."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[Side, array[int]] = {CLIENT: array("Q"), SERVER: array("Q")}
-        self._others: dict[Side, set[str]] = {CLIENT: set(), SERVER: set()}
-        self.again: set[tuple[Side, str]] = set()
-
-    def feed(self, exchanges: Iterable[Exchange]) -> None:
-        for exchange in exchanges:
-            request = exchange.request
-            id = request.id or ""
-            if id.isdigit() and len(id) <= _ID_DIGITS:
-                numbers, number = self._numbers[request.sender], int(id)
-                if not numbers or number > numbers[-1]:
-                    numbers.append(number)
-                    continue
-                if numbers[bisect_left(numbers, number)] == number:
-                    self.again.add((request.sender, id))
-            others = self._others[request.sender]
-            if id in others:
-                self.again.add((request.sender, id))
-            others.add(id)
+def _ids_again(exchanges: Iterable[Exchange]) -> set[tuple[Side, str]]:
+    """Return the ids that came more than once from a side. Most are numbers that count up, which take little memory."""
+    numbers: dict[Side, array[int]] = {CLIENT: array("Q"), SERVER: array("Q")}
+    others: set[tuple[Side, str]] = set()
+    again: set[tuple[Side, str]] = set()
+    for exchange in exchanges:
+        request = exchange.request
+        key = request.sender, request.id or ""
+        if key[1].isdigit() and len(key[1]) <= _ID_DIGITS:
+            counted, number = numbers[request.sender], int(key[1])
+            if not counted or number > counted[-1]:
+                counted.append(number)
+                continue
+            if counted[bisect_left(counted, number)] == number:
+                again.add(key)
+        if key in others:
+            again.add(key)
+        others.add(key)
+    return again
 
 
 def _is_reuse(before: Exchange, exchange: Exchange) -> bool:

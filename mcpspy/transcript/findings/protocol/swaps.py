@@ -18,7 +18,6 @@ from ....records import CLIENT
 from ....wire.json_spans import UNREADABLE, members
 from ...mcp.blocks import listed, member
 from ...model import Exchange, Kind
-from ...watching import watched
 from ..rule import Hit, Severity, Unchecked, hit_in, protocol_rule
 from ..words import call_name, quoted
 from ..words import listed as enumerated
@@ -81,7 +80,7 @@ class _Running(NamedTuple):
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find calls whose answers show each other's arguments."""
-    beside = watched(facts, _Beside)
+    beside = _Beside(facts.calls)
     if len(beside.exchanges) > MAX_CALLS:
         facts.limits[_LIMIT] = None
     running = {row: call for row, exchange in beside.exchanges.items() if (call := _running(exchange)) is not None}
@@ -100,17 +99,13 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 class _Beside:
     """Calls that ran while others of the same tool did, by their rows, and the rows of those others."""
 
-    of: Final = "calls"
-
-    def __init__(self) -> None:
+    def __init__(self, calls: Iterable[Exchange]) -> None:
         self.exchanges: dict[int, Exchange] = {}
         self.others: dict[int, list[int]] = {}
         self._before: list[Exchange] = []
         self._last: Exchange | None = None
         self._busy_until_ns = 0
-
-    def feed(self, exchanges: Iterable[Exchange]) -> None:
-        for call in exchanges:
+        for call in calls:
             response = call.response
             if response is None:
                 continue

@@ -4,7 +4,7 @@ Source: MCP specification 2025-11-25, basic/utilities/tasks; SEP-2663 for tasks 
 beginning is not in the capture: they may have begun before it, or in another session.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from ....records import OTHER_SIDE, SERVER
@@ -15,7 +15,6 @@ from ...mcp.blocks import member
 from ...mcp.codes import RELATED_TASK
 from ...mcp.methods import MAY_BE_TASKS
 from ...model import Exchange, Kind, Message
-from ...watching import watched
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name, quoted, seconds
@@ -121,20 +120,6 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             yield from _expired(call)
 
 
-class _TaskCalls:
-    """Calls that seem to ask for a task."""
-
-    of: Final = "calls"
-
-    def __init__(self) -> None:
-        self.calls: list[Exchange] = []
-
-    def feed(self, exchanges: Iterable[Exchange]) -> None:
-        for exchange in exchanges:
-            if b'"task"' in exchange.request.raw:
-                self.calls.append(exchange)
-
-
 def _not_offered(facts: CaptureFacts) -> Iterator[Hit]:
     """Find tasks that the other side did not offer, in scopes whose handshake is in the capture."""
     handshakes: dict[ScopeKey, tuple[Message, Message]] = {}
@@ -144,7 +129,7 @@ def _not_offered(facts: CaptureFacts) -> Iterator[Hit]:
             handshakes[scope_key(exchange.transaction)] = exchange.request, response
     if not handshakes:
         return
-    exchanges = list(watched(facts, _TaskCalls).calls)
+    exchanges = [call for call in facts.calls if b'"task"' in call.request.raw]
     exchanges += [
         requests.first
         for (method, *_), requests in facts.requests.items()

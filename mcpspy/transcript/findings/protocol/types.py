@@ -16,8 +16,7 @@ from ...correlator import PONG
 from ...mcp.plain import is_plain
 from ...mcp.revisions import OLDEST, era, nearest
 from ...message import NOTIFICATION, REQUEST, RESULT
-from ...model import Exchange, Kind, Message, Row, Transcript, UnpairedMessage
-from ...watching import watched_rows
+from ...model import Exchange, Kind, Message, Row, UnpairedMessage
 from ..facts import TranscriptFacts
 from ..rule import Hit, Severity, Unchecked, hit_in, protocol_rule
 from ..words import quoted
@@ -62,7 +61,7 @@ _MEMBER: Final = {Kind.REQUEST: "params", Kind.NOTIFICATION: "params", Kind.RESU
 
 def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """Validate the first messages of each kind."""
-    types = watched_rows(facts.transcript, _Types)
+    types = _Types(facts.transcript.rows)
     facts.limits.update(dict.fromkeys(types.limits))
     yield from types.hits
 
@@ -74,15 +73,13 @@ _RESULT, _REQUEST, _NOTIFICATION, _OF_CLIENT, _LACKING = 1, 2, 3, 4, 8
 class _Types:
     """Findings about the first messages of each kind."""
 
-    def __init__(self, _: Transcript) -> None:
+    def __init__(self, rows: Iterable[Row]) -> None:
         self.hits: list[Hit] = []
         self.limits: dict[Unchecked, None] = {}
         self._has_left_some = False
         self._checks: Checks | None = None
         self._seen: dict[tuple[int, str], list[int]] = {}
         """By capture and method, counts: of messages by kind and sender, and of results after `MAX_EACH` that lack members."""
-
-    def feed(self, rows: Iterable[Row]) -> None:
         look = self._look
         for row in rows:
             if isinstance(row, Exchange):

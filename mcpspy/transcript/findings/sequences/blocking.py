@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 from ....records import CLIENT
 from ...mcp.methods import PING
 from ...model import Exchange
-from ...watching import watched
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Hit, Severity, Unchecked, behaviour_rule, hit_in
 from ..transport.stalls import unread_ns
@@ -57,43 +56,33 @@ class _LongCall(NamedTuple):
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find calls that others waited for. Most requests begin when no long call runs, and need two comparisons."""
-    for run in watched(facts, _LongCalls).all():
+    for run in _long_calls(facts.exchanges):
         yield from _blocked(facts, run.call, run.later)
 
 
-class _LongCalls:
-    """Long calls with what came while they ran: the one that runs in each scope, and findings about those before it."""
-
-    def __init__(self) -> None:
-        self._over: list[_LongCall] = []
-        self._runs: dict[ScopeKey, _LongCall] = {}
-
-    def feed(self, exchanges: Iterable[Exchange]) -> None:
-        runs = self._runs
-        for exchange in exchanges:
-            at_ns, response = exchange.request.at_ns, exchange.response
-            is_long = response is not None and response.at_ns - at_ns >= _LONG_NS
-            if not (runs or is_long) or exchange.request.sender != CLIENT:
-                continue
-            transaction = exchange.transaction
-            scope = 0 if transaction is None else scope_key(transaction)
-            if transaction is not None and not scope:
-                continue
-            run = runs.get(scope)
-            if run is not None and at_ns < run.until_ns:
-                if len(run.later) <= _MAX_WAITING:
-                    run.later.append(exchange)
-                continue
-            if run is not None:
-                del runs[scope]
-                if len(run.later) >= _FEWEST:
-                    self._over.append(run)
-            if response is not None and is_long:
-                runs[scope] = _LongCall(exchange, response.at_ns, [])
-
-    def all(self) -> list[_LongCall]:
-        """Return those that are over and that others may have waited for, and those that may go on."""
-        return [*self._over, *self._runs.values()]
+def _long_calls(exchanges: Iterable[Exchange]) -> list[_LongCall]:
+    """Return long calls that others may have waited for: one runs in each scope at a time."""
+    over: list[_LongCall] = []
+    runs: dict[ScopeKey, _LongCall] = {}
+    for exchange in exchanges:
+        at_ns, response = exchange.request.at_ns, exchange.response
+        is_long = response is not None and response.at_ns - at_ns >= _LONG_NS
+        if not (runs or is_long) or exchange.request.sender != CLIENT:
+            continue
+        transaction = exchange.transaction
+        scope = 0 if transaction is None else scope_key(transaction)
+        if transaction is not None and not scope:
+            continue
+        run = runs.get(scope)
+        if run is not None and at_ns < run.until_ns:
+            if len(run.later) <= _MAX_WAITING:
+                run.later.append(exchange)
+            continue
+        if run is not None:
+            over.append(runs.pop(scope))
+        if response is not None and is_long:
+            runs[scope] = _LongCall(exchange, response.at_ns, [])
+    return [*over, *runs.values()]
 
 
 def _blocked(facts: CaptureFacts, call: Exchange, later: list[Exchange]) -> Iterator[Hit]:

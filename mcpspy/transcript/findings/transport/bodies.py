@@ -3,7 +3,7 @@
 Source: RFC 9110, sections 8.3 and 8.4; MCP specification, basic/transports of each revision.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT, SERVER
@@ -11,7 +11,6 @@ from ....wire.http_body import WholeBody
 from ...http.head import LAST_EVENT_ID
 from ...http.transaction import Anomaly, Closing, ScopeKind, Stream, Transaction
 from ...model import Exchange
-from ...watching import watched
 from ..facts import CaptureFacts
 from ..gateway_signs import gateway_field
 from ..hits import hit_on_stream
@@ -70,27 +69,9 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         for anomaly in transaction.anomalies:
             if anomaly.name in _BODY_ANOMALIES or anomaly.name == OTHER_EVENT:
                 yield from _anomaly(facts, transaction, anomaly)
-    elsewhere = watched(facts, _AnswersElsewhere)
-    for exchange in elsewhere.exchanges if elsewhere.is_complete else filter(_came_elsewhere, facts.http):
+    for exchange in filter(_came_elsewhere, facts.http):
         if exchange.transaction is not None:
             yield from _elsewhere(facts, exchange, exchange.transaction)
-
-
-_MOST_ELSEWHERE: Final = 1_000
-
-
-class _AnswersElsewhere:
-    """Exchanges whose answers came elsewhere than they belong, unless they are too many to be held."""
-
-    def __init__(self) -> None:
-        self.exchanges: list[Exchange] = []
-        self.is_complete = True
-
-    def feed(self, exchanges: Iterable[Exchange]) -> None:
-        if self.is_complete:
-            self.exchanges += filter(_came_elsewhere, exchanges)
-            if len(self.exchanges) > _MOST_ELSEWHERE:
-                self.is_complete, self.exchanges = False, []
 
 
 def _came_elsewhere(exchange: Exchange) -> bool:

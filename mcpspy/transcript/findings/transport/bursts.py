@@ -5,14 +5,13 @@
 `streams` is about whole streams of HTTP that come at once, keep-alives included.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
 from ....records import OTHER_SIDE, SERVER
 from ...mcp.methods import PROGRESS
 from ...model import Exchange, Message
-from ...watching import watched
 from ..facts import CaptureFacts
 from ..protocol.progress import progress_value
 from ..rule import Hit, hit_in, transport_rule
@@ -60,28 +59,10 @@ _AT_END_NS: Final = 1_000_000_000
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find progress and answers that came late and together."""
-    for exchange in watched(facts, _Bursts).exchanges:
-        yield from _progress(facts, exchange)
+    for exchange in facts.with_notifications:
+        if len(exchange.notifications) >= _FEW:
+            yield from _progress(facts, exchange)
     yield from _answers(facts)
-
-
-class _Bursts:
-    """Exchanges whose progress came in bursts, after a silence."""
-
-    of: Final = "with_notifications"
-
-    def __init__(self) -> None:
-        self.exchanges: list[Exchange] = []
-
-    def feed(self, exchanges: Iterable[Exchange]) -> None:
-        for exchange in exchanges:
-            if len(exchange.notifications) < _FEW:
-                continue
-            reports = _reports(exchange)
-            if not reports or reports[0].at_ns - exchange.request.at_ns < _SILENCE_NS:
-                continue  # as is usual: the first of them came by itself, or without a silence
-            if _silence_before(exchange, reports) is not None:
-                self.exchanges.append(exchange)
 
 
 def _reports(exchange: Exchange) -> list[Message]:
@@ -90,6 +71,8 @@ def _reports(exchange: Exchange) -> list[Message]:
 
 def _progress(facts: CaptureFacts, exchange: Exchange) -> Iterator[Hit]:
     reports = _reports(exchange)
+    if not reports or reports[0].at_ns - exchange.request.at_ns < _SILENCE_NS:
+        return  # as is usual: the first of them came by itself, or without a silence
     silent_ns = _silence_before(exchange, reports)
     if silent_ns is None or not _grows(reports) or _is_stalled(facts, exchange, reports[-1]):
         return
