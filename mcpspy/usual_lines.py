@@ -25,6 +25,8 @@ class FrameLine(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field=
     first_ns: _Number | None = None
     part: bool = False
     chunks: tuple[_Number, ...] | None = None
+    place: tuple[int, int] | None = msgspec.field(name="", default=None)
+    """The offset and the length of a long line in its file, which its reader sets; no member of a record has an empty name."""
 
     def record(self) -> Frame:
         """Return the record."""

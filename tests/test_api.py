@@ -21,7 +21,9 @@ SNIPPETS = "\n".join(re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.
 TEXT = re.sub(r"^```.*?^```$", "", PAGE, flags=re.DOTALL | re.MULTILINE)
 CLASSES = [name for name in mcpspy.__all__ if inspect.isclass(getattr(mcpspy, name))]
 RECORDS = [record.__name__ for record in Record.__args__]
-INTERNAL = {"assembly", "body", "credentials", "known", "limits", "rare", "raw_bytes"}
+INTERNAL = {
+    "assembly", "body", "credentials", "frames", "known", "leave", "limits", "payload", "place", "rare", "raw_bytes",
+}  # fmt: skip
 """Attributes that other modules of mcpspy need, and users do not."""
 
 

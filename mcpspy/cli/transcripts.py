@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..capture.file.reader import CHUNK_BYTES, CaptureRecords, Reader, read
+from ..capture.file.frames import frame_file
+from ..capture.file.reader import CHUNK_BYTES, CaptureRecords, Reader, RecordOrLine, read
 from ..capture.store.address import STDIN, resolve, rows_alone
 from ..capture.store.folder import is_live
 from ..errors import AddressError, CaptureError
@@ -182,28 +183,29 @@ def records_of(path: str, progress: ReadingProgress | None = None) -> CaptureRec
     add = None if progress is None else progress.add
     if path == STDIN:
         return CaptureRecords(opened_stdin, "standard input", add)
-    return CaptureRecords(lambda: open(path, "rb"), path, add)
+    return CaptureRecords(lambda: open(path, "rb"), path, add, frames=frame_file(path))
 
 
 class Tail:
     """The file of one capture that may still grow. One that is `over` will not."""
 
-    __slots__ = ("_fd", "_progress", "_reader", "over", "path")
+    __slots__ = ("_fd", "_progress", "_reader", "frames", "over", "path")
 
-    def __init__(self, path: str, progress: ReadingProgress | None = None) -> None:
+    def __init__(self, path: str, progress: ReadingProgress | None = None, *, leaves_payloads: bool = False) -> None:
         self.path = path
         self.over = False
         self._progress = progress
         self._fd = 0 if path == STDIN else os.open(path, os.O_RDONLY | BINARY)
+        self.frames = frame_file(path, grows=True) if leaves_payloads else None
         self._reader = Reader("standard input" if path == STDIN else path)
 
-    def read(self) -> list[Record]:
+    def read(self) -> Sequence[RecordOrLine]:
         """Read the next records, up to a MB of them; none if there are no new ones."""
         is_pipe = self.path == STDIN
         if is_pipe and not self._has_news():
             return []
         while data := read_descriptor(self._fd, CHUNK_BYTES):
-            records = self._reader.feed(data)
+            records = self._reader.feed_lines(data)
             if self._progress is not None:
                 self._progress.add(len(data))
             if records or is_pipe:
@@ -231,11 +233,15 @@ class Tail:
 
 
 class GrowingTranscript:
-    """A transcript of captures that may still be written. Its captures are numbered as they are added."""
+    """A transcript of captures that may still be written. Its captures are numbered as they are added.
 
-    __slots__ = ("_transcriber", "tails")
+    One that is kept for long `leaves_payloads` that are long in the files, which stay open as long as it is kept.
+    """
 
-    def __init__(self, *, keeps_frames: bool = False, keeps_noise: bool = True) -> None:
+    __slots__ = ("_leaves_payloads", "_transcriber", "tails")
+
+    def __init__(self, *, keeps_frames: bool = False, keeps_noise: bool = True, leaves_payloads: bool = False) -> None:
+        self._leaves_payloads = leaves_payloads
         self._transcriber = Transcriber(keep_frames=keeps_frames, keep_noise=keeps_noise, credentials=CredentialSearch())
         self.tails: list[Tail] = []
 
@@ -251,7 +257,7 @@ class GrowingTranscript:
 
     def add(self, path: str, progress: ReadingProgress | None = None) -> None:
         """Add a capture. Raises: OSError."""
-        self.tails.append(Tail(path, progress))
+        self.tails.append(Tail(path, progress, leaves_payloads=self._leaves_payloads))
 
     def take(self) -> Iterator[Row]:
         """Read what was recorded since the last call. Yields the rows that are new or changed, each as often as it changed.
@@ -273,12 +279,13 @@ class GrowingTranscript:
             if not tail.over:
                 tail.close()
 
-    def _records(self) -> list[tuple[Record, int]]:
+    def _records(self) -> list[tuple[RecordOrLine, int]]:
         """Read new records: of one capture a part at a time; of several all, in the order of their common clock."""
-        read: list[tuple[Record, int]] = []
+        read: list[tuple[RecordOrLine, int]] = []
         for capture, tail in enumerate(self.tails):
             while not tail.over and (records := tail.read()):
                 if isinstance(records[0], Header):
+                    self._transcriber.leave_payloads(tail.frames, capture)
                     self._transcriber.feed(records[0], capture)  # so that the shift of its clock is known
                 read.extend((record, capture) for record in records)
                 if len(self.tails) == 1:
@@ -304,6 +311,6 @@ class GrowingTranscript:
             yield from self._feed(tail.close(), capture)
             yield from self._transcriber.close(capture)
 
-    def _feed(self, records: list[Record], capture: int) -> Iterator[Row]:
+    def _feed(self, records: Sequence[RecordOrLine], capture: int) -> Iterator[Row]:
         for record in records:
             yield from self._transcriber.feed(record, capture)

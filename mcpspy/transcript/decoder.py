@@ -13,6 +13,7 @@ from ..records import BESIDE, CLIENT, SERVER, Frame, Intercept, Open, Side
 from ..wire.jsonrpc import Piece, malformed, may_begin
 from ..wire.lines import Lines, flaw_of
 from .envelope import message_of, messages, typed_message
+from .message import Place
 from .model import CaptureInfo, ChannelEvent, Kind, Log, Message, Row
 
 if TYPE_CHECKING:
@@ -136,7 +137,11 @@ class Decoder:
         if stream is None or line.part or stream.held or stream.damaged or stream.is_log or self._intercepted is not None:
             return None
         text = line.text
-        return typed_message(self._info, stream.sender, line, text) if text[_END] == "}\n" else None
+        if text[_END] != "}\n":
+            return None
+        frames = self._info.frames
+        place = None if line.place is None or frames is None else Place(frames, line.place)
+        return typed_message(self._info, stream.sender, line, text, place)
 
     def close(self) -> list[Decoded]:
         """Return the frames whose last part never came."""

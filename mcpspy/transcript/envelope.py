@@ -18,7 +18,7 @@ from ..wire.jsonrpc import Piece, cut, is_utf8
 from .mcp.codes import COMPLETE, PROGRESS_TOKEN, PROTOCOL_VERSION
 from .mcp.fields import notification_facts, request_facts, result_facts
 from .mcp.methods import CANCELLED, METHODS, OPENINGS, PROGRESS, TARGETS
-from .message import ERROR, NOTIFICATION, REQUEST, RESULT, Kind, Message
+from .message import ERROR, NOTIFICATION, REQUEST, RESULT, Kind, Message, Place
 from .model import CaptureInfo
 
 if TYPE_CHECKING:
@@ -93,8 +93,10 @@ def messages(info: CaptureInfo, sender: Side, frame: Frame, payload: bytes) -> l
     return [message_of(info, sender, frame, piece) for piece in cut(payload)] if message is None else [message]
 
 
-def typed_message(info: CaptureInfo, sender: Side, frame: Frame | FrameLine, payload: bytes | str) -> Message | None:
-    """Do the same for a message without anything odd; None for what the strict reader has to read."""
+def typed_message(
+    info: CaptureInfo, sender: Side, frame: Frame | FrameLine, payload: bytes | str, place: Place | None = None
+) -> Message | None:
+    """Do the same for a message without anything odd; None for what the strict reader has to read. `place` is where it is."""
     try:
         members = _decode(payload)
         key, params = members.id, members.params
@@ -130,7 +132,7 @@ def typed_message(info: CaptureInfo, sender: Side, frame: Frame | FrameLine, pay
         at_ns, first_ns = at_ns + shift_ns, first_ns + shift_ns
     return Message(
         info.index, frame.number, frame.stream, sender, at_ns, first_ns, kind, payload, id, method, target,
-        (), "", b"", result is not None and result.is_error, token, 0, None, revision,
+        (), "", b"", result is not None and result.is_error, token, 0, None, revision, place,
     )  # fmt: skip
 
 

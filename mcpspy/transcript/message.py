@@ -1,15 +1,17 @@
 """Messages: JSON-RPC messages as a tap saw them. Everything else in a transcript is made of them.
 
-A message keeps its bytes and parses them on request; no parsed JSON is held. A struct, for the reasons that `model` gives.
+A message keeps its bytes, or leaves them in a file, and parses them on request; no parsed JSON is held. A struct, for the reasons
+that `model` gives.
 """
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from ..records import Side
+from ..wire.sse import parse
 from .mcp.revisions import Era, era
 
 
@@ -32,6 +34,28 @@ MALFORMED: Final = Kind.MALFORMED
 
 SEALED: Final = "compressed with"
 """The beginning of the reason for a body that cannot be read because a library is not installed."""
+
+
+class FrameSource(Protocol):
+    """The file of a capture, which stays open."""
+
+    def data(self, number: int, place: tuple[int, int], /) -> bytes:
+        """Read the data of a frame from its line: offset and length. Raises: CaptureError: if it is not what it was."""
+
+
+class Place(msgspec.Struct, eq=False, gc=False):
+    """The place of a message in the file of its capture: its line, or that of the event whose data it is, by offset and length."""
+
+    file: FrameSource
+    line: tuple[int, int]
+    is_event: bool = False
+    size: int = 0
+    """The size of the payload, once it is left there."""
+
+    def data(self, number: int) -> bytes:
+        """Read the payload of the message with this record. Raises: CaptureError: if the capture was changed since."""
+        data = self.file.data(number, self.line)
+        return parse(data).data or b"" if self.is_event else data
 
 
 class Message(msgspec.Struct, eq=False, gc=False, array_like=True):
@@ -59,7 +83,8 @@ class Message(msgspec.Struct, eq=False, gc=False, array_like=True):
     at_ns: int
     first_ns: int
     kind: Kind
-    raw: bytes
+    payload: bytes
+    """Its bytes, as long as they are not left in a file: see `raw`."""
     id: str | None = None
     method: str | None = None
     target: str | None = None
@@ -81,6 +106,24 @@ class Message(msgspec.Struct, eq=False, gc=False, array_like=True):
     one that was negotiated in its scope. None if nobody named any.
     """
 
+    place: Place | None = None
+    """The place where a long payload can be left; None: it is kept."""
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes. Raises: CaptureError: if they are read from a capture that was changed since."""
+        place = self.place
+        return self.payload if place is None or not place.size else place.data(self.number)
+
+    @raw.setter
+    def raw(self, raw: bytes) -> None:
+        self.payload, self.place = raw, None
+
+    def leave(self) -> None:
+        """Leave the bytes in the capture's file, if they have a place there; they are read when somebody looks."""
+        if self.place is not None and self.payload:
+            self.place.size, self.payload = len(self.payload), b""
+
     @property
     def era(self) -> Era | None:
         """The era of its revision; None if that is unknown."""
@@ -89,14 +132,14 @@ class Message(msgspec.Struct, eq=False, gc=False, array_like=True):
     @property
     def size(self) -> int:
         """The size of the payload in bytes, kept or not; on stdio with its terminator."""
-        return len(self.raw) + self.unkept_bytes
+        return len(self.payload) + self.unkept_bytes + (0 if self.place is None else self.place.size)
 
     @property
     def body(self) -> Any:
         """The payload, parsed with Python's `json` (integers exact); None for a malformed one. Parsed anew at each call."""
-        from ..wire.jsonrpc import parse
+        from ..wire.jsonrpc import parse as parse_json
 
-        return None if self.kind is Kind.MALFORMED else parse(self.raw)
+        return None if self.kind is Kind.MALFORMED else parse_json(self.raw)
 
     @property
     def params(self) -> Any:

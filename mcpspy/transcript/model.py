@@ -1,6 +1,6 @@
 """The nouns of a transcript: captures, lanes, rows, and the transcript that holds them all.
 
-No parsed JSON is kept: a message keeps its bytes and parses them on request, so that a million messages stay below 1 GiB.
+No parsed JSON is kept: a message keeps its bytes, or leaves long ones in the file of a large capture, and parses them on request.
 
 Whatever a capture may have millions of is a `msgspec.Struct` without garbage collection, not a dataclass; this is safe because
 nothing here refers back to its owner. With dataclasses a transcript of a million messages took 12.7 s and 675 MiB, a third of it
@@ -22,7 +22,7 @@ from ..records import Exit, Header, Open, Record
 from .exchange import Exchange, ForwardedCall, UnpairedMessage, shared_answer
 from .http.transaction import Stream, Transaction
 from .llm.model_call import ModelCall
-from .message import Kind, Message
+from .message import FrameSource, Kind, Message
 from .outcome import HTTP_ERRORS, HTTP_FAILURES, HTTP_REDIRECTS, NO_ANSWERS, Outcome
 
 if TYPE_CHECKING:  # dataclasses, which a mock does not wait for
@@ -123,6 +123,8 @@ class CaptureInfo(msgspec.Struct, eq=False):
     """Pid and start time of the process at the other end of each HTTP connection, where the tap could find it."""
     client_ports: dict[int, int] = {}
     """The port of the client's end of each HTTP connection whose process is known."""
+    frames: FrameSource | None = None
+    """The file of the capture, if long payloads are left there."""
     calls: dict[int, Call] = {}
     """Calls of more than one exchange, and calls with a task, a subscription or notifications: by the numbers of all their rows."""
 

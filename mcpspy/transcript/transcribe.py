@@ -42,7 +42,7 @@ from .hops import forwarded_calls
 from .mcp.fields import client_name
 from .mcp.methods import LISTEN
 from .mcp.negotiation import ProbeDetector
-from .message import REQUEST
+from .message import REQUEST, FrameSource
 from .model import (
     CaptureInfo,
     ChannelEvent,
@@ -76,22 +76,25 @@ def transcribe(
     transcriber = Transcriber(
         keep_frames=keep_frames, keep_noise=keep_noise, with_findings=with_findings, credentials=credentials
     )
-    if len(captures) == 1 and isinstance(captures[0], _Batches):
+    if len(captures) == 1 and isinstance(captures[0], CaptureLines):
+        transcriber.leave_payloads(captures[0].frames)
         for batch in captures[0].batches():
             transcriber.feed_lines(batch)
     elif len(captures) == 1:
         for record in _checked(captures[0]):
             transcriber.feed(record)
     else:
-        for record, capture in _merged([_checked(records) for records in captures], transcriber):
-            transcriber.feed(record, capture)
+        for line, capture in _merged(captures, transcriber):
+            transcriber.feed(line, capture)
     transcriber.close()
     return transcriber.transcript
 
 
 @runtime_checkable
-class _Batches(Protocol):
-    """Records that can be taken many at a time, as `mcpspy.read` returns them."""
+class CaptureLines(Protocol):
+    """Records that can be taken many at a time, as `mcpspy.read` returns them, and the file in which their payloads stay."""
+
+    frames: FrameSource | None
 
     def batches(self) -> Iterator[list[Record | UsualLine]]: ...
 
@@ -128,7 +131,13 @@ class Transcriber:
         self._client_names: dict[int, str] = {}
         self._next_row = count(1).__next__
 
-    def feed(self, record: Record, capture: int = 0) -> Sequence[Row]:
+    def leave_payloads(self, source: FrameSource | None, capture: int = 0) -> None:
+        """Leave the bytes of messages in the capture's file, from which they are read when somebody looks; None: keep them."""
+        if capture >= len(self._captures):
+            self._begin(capture)
+        self._captures[capture].info.frames = source
+
+    def feed(self, record: Record | UsualLine, capture: int = 0) -> Sequence[Row]:
         """Take in the next record of the capture with this number."""
         if capture >= len(self._captures):
             self._begin(capture)
@@ -234,18 +243,19 @@ class _CaptureReader:
         self._damaged_ns = -1
 
     def feed(self, record: Record | UsualLine) -> Sequence[Row]:
-        info, http = self.info, self._http
+        info, http, place = self.info, self._http, None
         if record.at_ns > info.last_ns:  # noqa: PLR1730 - `max` is a call per record
             info.last_ns = record.at_ns
         if isinstance(record, FrameLine):
             if http is None and (message := self._decoder.message_on(record)) is not None:
                 return self._add_message(message)
+            place = record.place
             record = record.record()
         if isinstance(record, Frame):
             if not record.data and record.length:
                 info.unkept += 1
-            if http is not None and (rows := http.frame(record)) is not None:
-                return rows
+            if http is not None and (changed := http.frame(record, place)) is not None:
+                return changed
             if not record.data and (stream := info.streams.get(record.stream)):
                 self._holes[stream.sender] = record.number
             return self._add(self._decoder.feed(record))
@@ -256,12 +266,12 @@ class _CaptureReader:
                 return http.open(record)
             self._decoder.open(record.record() if isinstance(record, OpenLine) else record)
             return ()
-        if http is not None and isinstance(record, (Close, CloseLine)) and (rows := http.close(record)) is not None:
-            return rows
+        if http is not None and isinstance(record, (Close, CloseLine)) and (changed := http.close(record)) is not None:
+            return changed
         if isinstance(record, CloseLine):
             record = record.record()
-        if http is not None and isinstance(record, Note) and (rows := http.note(record)) is not None:
-            return rows
+        if http is not None and isinstance(record, Note) and (changed := http.note(record)) is not None:
+            return changed
         if isinstance(record, Note) and record.topic == CLIENT_PROCESSES:
             info.client_processes.update(connection_processes(record))
             info.client_ports.update(connection_ports(record))
@@ -375,6 +385,7 @@ class _CaptureReader:
         if isinstance(row, UnpairedMessage) or row.request is message:
             self._rows.append(row)
         first = joiner.feed(row, message) if joiner is not None and (info.calls or joiner.may_begin(message)) else None
+        message.leave()
         if first is None and not self._probes.changed:
             return (row,)
         return (*self._probes.take_changed(), row, *(() if first is None else (first,)))
@@ -410,27 +421,32 @@ def _checked(records: Iterable[Record]) -> Iterator[Record]:
     raise TypeError(f"transcribe takes records, not items of type {type(first).__name__}: use mcpspy.open(path) for a file")
 
 
-def _merged(captures: Sequence[Iterator[Record]], transcriber: Transcriber) -> Iterator[tuple[Record, int]]:
+def _merged(captures: Sequence[Iterable[Record]], transcriber: Transcriber) -> Iterator[tuple[Record | UsualLine, int]]:
     """Yield the records of all captures by time, each with the number of its capture in the order in which they began."""
     time_axis = TimeAxis()
-    began: list[tuple[int, Header | None, Iterator[Record]]] = []
-    for records in captures:
+    began: list[tuple[int, Header | None, Iterator[Record | UsualLine], FrameSource | None]] = []
+    for capture in captures:
+        records: Iterator[Record | UsualLine] = (
+            chain.from_iterable(capture.batches()) if isinstance(capture, CaptureLines) else _checked(capture)
+        )
+        source = capture.frames if isinstance(capture, CaptureLines) else None
         first = next(records, None)
         if isinstance(first, Header):
-            began.append((time_axis.shift_ns(first), first, records))
+            began.append((time_axis.shift_ns(first), first, records, source))
         elif first is not None:
-            began.append((0, None, chain((first,), records)))
+            began.append((0, None, chain((first,), records), source))
     began.sort(key=lambda capture: capture[0])
-    for index, (_, header, _) in enumerate(began):
+    for index, (_, header, _, source) in enumerate(began):
+        transcriber.leave_payloads(source, index)
         if header is not None:
             yield header, index  # fed before the next step, so that its shift on the transcript's clock is known below
     shifts_ns = {info.index: info.shift_ns for info in transcriber.transcript.captures}
-    timed = [_timed(records, index, shifts_ns.get(index, 0)) for index, (_, _, records) in enumerate(began)]
+    timed = [_timed(records, index, shifts_ns.get(index, 0)) for index, (_, _, records, _) in enumerate(began)]
     for _, index, record in merge(*timed, key=lambda item: item[0]):
         yield record, index
 
 
-def _timed(records: Iterator[Record], capture: int, shift_ns: int) -> Iterator[tuple[int, int, Record]]:
+def _timed(records: Iterator[Record | UsualLine], capture: int, shift_ns: int) -> Iterator[tuple[int, int, Record | UsualLine]]:
     for record in records:
         yield record.at_ns + shift_ns, capture, record
 

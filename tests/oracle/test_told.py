@@ -19,6 +19,12 @@ def test_each_capture_tells_what_it_told(first: int) -> None:
     assert not wrong, f"see: python -m tests.oracle.told {' '.join(wrong)}"
 
 
+@pytest.mark.tiered
+@pytest.mark.parametrize("first", range(0, len(CAPTURES), AT_ONCE))
+def test_each_capture_tells_the_same_where_its_payloads_are_left_in_the_file(first: int) -> None:
+    assert not changed(CAPTURES[first : first + AT_ONCE][:: current_tier()(sample=4, more=1, full=1)], "digests_of_left")
+
+
 def test_a_capture_that_tells_something_else_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     digests = tmp_path / "digests.json"
     digests.write_text('{"captures/time.mcpspy": "0000000000000000"}')

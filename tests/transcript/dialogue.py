@@ -180,13 +180,17 @@ def cancelled(id: Any) -> dict[str, Any]:
     return notification("notifications/cancelled", {"requestId": id})
 
 
+_UNSPELLED = ("assembly", "known", "frames", "payload", "place")
+
+
 def spelled(value: Any) -> Any:
     """Return everything that a transcript holds, as plain values that can be compared."""
     if is_dataclass(value):
         return (type(value).__name__, *(spelled(getattr(value, field.name)) for field in fields(value)))
     if hasattr(value, "__struct_fields__"):
         name = type(value).__name__
-        return (name, *(spelled(getattr(value, name)) for name in value.__struct_fields__ if name not in ("assembly", "known")))
+        raw = (value.raw,) if name == "Message" else ()  # wherever the bytes are
+        return (name, *raw, *(spelled(getattr(value, name)) for name in value.__struct_fields__ if name not in _UNSPELLED))
     if isinstance(value, list | tuple):
         return [spelled(item) for item in value]
     if isinstance(value, dict):

@@ -15,15 +15,19 @@ from contextlib import AbstractContextManager
 from io import BytesIO
 from operator import itemgetter
 from os import PathLike, fspath
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeAlias
 
 import msgspec
 
 from ...errors import CaptureError
 from ...lazy_pattern import lazy_pattern
 from ...records import Damage, Frame, Gap, Open, Record
-from ...usual_lines import USUAL_LINES, UsualLine, decode_line, decode_lines
+from ...usual_lines import USUAL_LINES, FrameLine, UsualLine, decode_line, decode_lines
 from .format import FORMAT, header_from, record_from
+from .frames import FrameFile, frame_file
+
+RecordOrLine: TypeAlias = Record | UsualLine
+"""A record, or the usual line that it is on."""
 
 CHUNK_BYTES = 1 << 20
 
@@ -32,6 +36,9 @@ _BATCH_BYTES = 1 << 17
 
 MAX_LINE_BYTES = 1 << 26
 """Longer lines are damage. A frame is written in parts of 1 MiB, which escaping makes 6 MiB at most."""
+
+LONG_BYTES = 1 << 10
+"""Of a line that is longer, the record knows where it is. Shorter ones weigh little more than what would have to be kept of them."""
 
 _CRC_MEMBER = b',"crc":"'
 _CRC_BYTES = len(',"crc":"01234567"}')
@@ -52,30 +59,34 @@ def read(path: str | PathLike[str]) -> CaptureRecords:
     Raises: CaptureError: if the file is no capture, or needs a newer mcpspy. OSError: if it cannot be read.
     """
     name = fspath(path)
-    return CaptureRecords(lambda: open(name, "rb"), name)
+    return CaptureRecords(lambda: open(name, "rb"), name, frames=frame_file(name))
 
 
 class CaptureRecords:
     """The records of one capture, to be taken once: one by one, or as `batches`, which transcripts are made of.
 
     Its file is opened once, when the first record is taken: a FIFO that is closed has lost its writer.
-    `name` is that in errors; `progress` gets the number of further bytes read.
+    `name` is that in errors; `progress` gets the number of further bytes read; in `frames`, if there is one, transcripts leave the
+    bytes of messages.
     """
 
-    __slots__ = ("_name", "_open", "_progress", "_records")
+    __slots__ = ("_name", "_open", "_progress", "_records", "frames")
 
     def __init__(
         self,
         opened: Callable[[], AbstractContextManager[BinaryIO]],
         name: str,
         progress: Callable[[int], None] | None = None,
+        *,
+        frames: FrameFile | None = None,
     ) -> None:
+        self.frames = frames
         self._open = opened
         self._name = name
         self._progress = progress
         self._records: Iterator[Record] | None = None
 
-    def batches(self) -> Iterator[list[Record | UsualLine]]:
+    def batches(self) -> Iterator[list[RecordOrLine]]:
         """Return the records of some bytes at a time, usual ones as the lines that they are on. Raises: CaptureError; OSError."""
         return _batches(self._open, Reader(self._name), self._progress)
 
@@ -94,7 +105,7 @@ def _batches(  # knows no CaptureRecords: then a file of which only the header i
     make: Callable[[], AbstractContextManager[BinaryIO]],
     reader: Reader,
     progress: Callable[[int], None] | None,
-) -> Iterator[list[Record | UsualLine]]:
+) -> Iterator[list[RecordOrLine]]:
     with make() as file:
         while chunk := file.read(_BATCH_BYTES):
             yield reader.feed_lines(chunk)
@@ -146,17 +157,15 @@ def sound_record(line: bytes) -> Record | None:
 
 
 class Reader:
-    """Records from the bytes of a capture, cut anywhere. `file` is the name in errors; `payloads` is told where records are.
-
-    `after` is the number of lines before those bytes, all with the records of their numbers, and their size.
+    """Records from the bytes of a capture, cut anywhere. `file` is the name in errors.
 
     `feed` returns the records that the bytes complete; `close` reports what is torn or missing at the end. Both raise
     CaptureError, for the header line alone.
     """
 
     __slots__ = (
-        "_at_ns", "_file", "_held", "_held_bytes", "_known", "_line", "_lost", "_next", "_offset", "_seals", "_skipping", "_started",
-        "_unread",
+        "_at_ns", "_file", "_held", "_held_bytes", "_known", "_line", "_lost", "_next", "_offset", "_seals",
+        "_skipping", "_started", "_unread",
     )  # fmt: skip
 
     def __init__(self, file: str = "<capture>") -> None:
@@ -177,9 +186,9 @@ class Reader:
         """Return the records that `data`, the next bytes of the file, completes."""
         return [record.record() if isinstance(record, USUAL_LINES) else record for record in self.feed_lines(data)]
 
-    def feed_lines(self, data: bytes) -> list[Record | UsualLine]:
+    def feed_lines(self, data: bytes) -> list[RecordOrLine]:
         """Do the same, with usual lines in place of their records."""
-        records: list[Record | UsualLine] = []
+        records: list[RecordOrLine] = []
         end = data.rfind(b"\n") + 1
         if end:
             block = b"".join((*self._held, data[:end])) if self._held else data[:end]
@@ -194,7 +203,7 @@ class Reader:
             records += self._hold(data[end:])
         return records
 
-    def _usual_records(self, block: bytes) -> Sequence[Record | UsualLine] | None:
+    def _usual_records(self, block: bytes) -> Sequence[RecordOrLine] | None:
         """Return the records of a block in which all lines are usual and have the numbers that are due; None for others."""
         if not self._started or self._skipping:
             return None
@@ -206,13 +215,14 @@ class Reader:
         due = self._next + len(lines)
         if [line.number for line in usual] != list(range(self._next, due)) or not (crcs := seals(lines)):
             return None
+        self._place(usual, lines)
         self._seals += crcs
         self._line += len(lines)
         self._offset += len(block)
         self._next, self._at_ns, self._unread = due, usual[-1].at_ns, 0
         return usual
 
-    def _read_lines(self, lines: list[bytes], records: list[Record | UsualLine]) -> None:
+    def _read_lines(self, lines: list[bytes], records: list[RecordOrLine]) -> None:
         """Read lines one by one: usual ones here, and those that are damaged or not usual in `_read_line`."""
         for line in lines:
             self._line += 1
@@ -225,14 +235,23 @@ class Reader:
                 self._next, self._at_ns, self._unread = record.number + 1, record.at_ns, 0
             self._offset += len(line) + 1
 
-    def _usual_record(self, line: bytes) -> Record | UsualLine | None:
+    def _usual_record(self, line: bytes) -> UsualLine | None:
         if not self._started or self._skipping or not _is_sealed(line):
             return None
         try:
             usual = decode_line(line)
         except UNREADABLE:
             return None
+        self._place([usual], [line])
         return usual if usual.number == self._next else None
+
+    def _place(self, records: Sequence[UsualLine], lines: Sequence[bytes]) -> None:
+        """Let the records of long lines know where these are."""
+        offset = self._offset
+        for record, line in zip(records, lines, strict=True):
+            if len(line) > LONG_BYTES and isinstance(record, FrameLine):
+                record.place = offset, len(line.rstrip(b"\n"))
+            offset += len(line)
 
     def close(self) -> list[Record]:
         """Return the records of the end of the file: a last line without its end, a header that never came."""

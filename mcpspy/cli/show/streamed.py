@@ -39,7 +39,9 @@ def show_streamed(path: str, screen: Screen, *, stderr: bool, detail: Detail | N
     progress = ReadingProgress(os.path.getsize(path), is_shown=False)
     transcript, queue = transcriber.transcript, EndedRows(transcriber.transcript.rows)
     machine: Timeline | None = None
-    for batch in records_of(path, progress).batches():
+    records = records_of(path, progress)
+    transcriber.leave_payloads(records.frames)
+    for batch in records.batches():
         transcriber.feed_lines(batch)
         done_bytes = progress.done_bytes
         if machine is None and done_bytes and (len(transcript.rows) >= MEASURED_ROWS or done_bytes >= MEASURED_BYTES):

@@ -97,7 +97,7 @@ def prompt_exchange(head: Head, body: bytes, *, row: int = 0, at_ns: int = 0, ca
         at_ns=at_ns,
         first_ns=at_ns,
         kind=Kind.REQUEST,
-        raw=raw,
+        payload=raw,
         id=str(row),
         method=method,
         target=None if api is None else _model(value),

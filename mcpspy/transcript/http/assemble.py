@@ -18,7 +18,7 @@ from ...wire.sse import SseEvent, parse
 from ..calls.join import CallJoiner
 from ..correlator import appended
 from ..digests import digest
-from ..message import MALFORMED
+from ..message import MALFORMED, Place
 from ..model import HTTP_REDIRECTS, CaptureInfo, ChannelEvent, Exchange, Row, UnpairedMessage
 from .correlate import HttpCorrelator, OpenTransaction
 from .decode import (
@@ -30,6 +30,7 @@ from .decode import (
     StreamDecoder,
     Unit,
     body_facts,
+    place_message,
     readable,
 )
 from .head import EVENT_STREAM, LAST_EVENT_ID, Head, next_urls, read_head
@@ -87,7 +88,7 @@ class TransactionAssembler:
     """The HTTP traffic of one capture. New rows go into `rows`, numbered by `next_row`.
 
     `frame`, `close` and `note` return None for records that are not HTTP's. `on_client_name` is called with each name of a
-    client, once. With `keeps_frames` streams keep their frames, with `calls` rows are joined to calls.
+    client, once. With `keeps_frames` streams keep their frames, and with `calls` rows are joined to calls.
     """
 
     __slots__ = (
@@ -139,8 +140,8 @@ class TransactionAssembler:
             return rows
         return [*rows, *self._response(record, stream, head)]
 
-    def frame(self, record: Frame) -> Sequence[Row] | None:
-        """Take in bytes of a stream."""
+    def frame(self, record: Frame, place: tuple[int, int] | None) -> Sequence[Row] | None:
+        """Take in bytes of a stream, and where their line is in the capture's file, if it is long."""
         open_stream = self._streams.get(record.stream)
         if open_stream is None:
             return None
@@ -150,7 +151,10 @@ class TransactionAssembler:
             return []
         if self._intercepted is not None:
             return self._intercepted_frame(self._intercepted, open_stream, decoder, record)
-        return self._units(open_stream, decoder.feed(record))
+        units = decoder.feed(record)
+        if place is not None and (frames := self._capture_info.frames) is not None:
+            place_message(units, record, Place(frames, place))
+        return self._units(open_stream, units)
 
     def intercept(self, record: Intercept) -> tuple[()]:
         """Take in what was done to the next frame. Nothing is complete with that."""
@@ -382,6 +386,7 @@ class TransactionAssembler:
                 calls = self._calls
                 if calls is not None and (self._capture_info.calls or calls.may_begin(message)):
                     rows += [first for row in changed if (first := calls.feed(row, message)) is not None]
+                message.leave()
         return rows
 
     def _take_document(self, open_stream: _OpenStream, unit: Unit) -> None:

@@ -11,11 +11,11 @@ import msgspec
 from ...records import SERVER, Frame, Side
 from ...wire.encodings import DECODERS, Decoding, MissingDecoderError, decode_body
 from ...wire.jsonrpc import malformed
-from ...wire.sse import SseEvent, SseEvents, parse
+from ...wire.sse import BOM, SseEvent, SseEvents, parse
 from ..correlator import appended
 from ..decoder import join_parts
 from ..envelope import message_of, messages, typed_message
-from ..message import SEALED, Message
+from ..message import SEALED, Message, Place
 from ..model import CaptureInfo
 from .head import Head
 from .payloads import DONE, body_pieces
@@ -240,6 +240,15 @@ class CompressedEvents:
         if pieces or self._first_ns is None:
             self._first_ns = frame.first_ns if self._cut.held_bytes else None
         return frames
+
+
+def place_message(units: Sequence[Unit], frame: Frame, place: Place) -> None:
+    """Let the only message of a frame know where it is in the capture's file, if its bytes are there as they are."""
+    if len(units) == 1 and units[0].frame is frame and len(units[0].messages) == 1:
+        ((_, (message,), event, _, _),) = units
+        place.is_event = event is not None
+        if message.payload == frame.data or (event is not None and not frame.data.startswith(BOM)):
+            message.place = place
 
 
 StreamDecoder: TypeAlias = FrameDecoder | CompressedEventDecoder

@@ -92,7 +92,7 @@ class ModelTrafficAssembler:
             return ()
         return self._response(record, stream, head)
 
-    def frame(self, record: Frame) -> Sequence[Row] | None:
+    def frame(self, record: Frame, *_: object) -> Sequence[Row] | None:
         """Take in bytes of a stream."""
         body = self._streams.get(record.stream)
         if body is None:
