@@ -1,4 +1,4 @@
-"""What is said of a collector that cannot be reached."""
+"""Collectors that cannot be reached, and the reasons that are given."""
 
 import socket
 
