@@ -9,7 +9,7 @@ import socket
 import struct
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -179,16 +179,16 @@ class Proxy:
 
     def open_sockets(self) -> int:
         """Count its open sockets, including the listening one, but not its control socket."""
-        unix = Path(f"/proc/{self.process.pid}/net/unix").read_text(encoding="utf-8").splitlines()[1:]
-        controls = {f"socket:[{line.split()[6]}]" for line in unix}
-        count = 0
+        controls, targets = self._unix_sockets(), []
         for name in os.listdir(f"/proc/{self.process.pid}/fd"):
-            try:
-                target = os.readlink(f"/proc/{self.process.pid}/fd/{name}")
-                count += target.startswith("socket:") and target not in controls
-            except FileNotFoundError:
-                pass  # closed meanwhile
-        return count
+            with suppress(FileNotFoundError):  # closed meanwhile
+                targets.append(os.readlink(f"/proc/{self.process.pid}/fd/{name}"))
+        controls |= self._unix_sockets()  # one may have been opened meanwhile
+        return sum(target.startswith("socket:") and target not in controls for target in targets)
+
+    def _unix_sockets(self) -> set[str]:
+        lines = Path(f"/proc/{self.process.pid}/net/unix").read_text(encoding="utf-8").splitlines()[1:]
+        return {f"socket:[{line.split()[6]}]" for line in lines}
 
     def _said(self) -> str:
         assert self.process.stderr is not None
