@@ -40,22 +40,23 @@ def default_path(argv: Sequence[str]) -> str:
 
 
 def watch_in_a_thread(paths: Sequence[str]) -> int:
-    """Return a descriptor from which the name of a changed file can be read, one to a line, after changes have come to rest."""
+    """Return a descriptor from which the name of a changed file can be read, one to a line, after changes have come to rest.
+
+    What changes from now on counts, also before the thread comes to run.
+    """
     reading, writing = os.pipe()
-    start_new_thread(_watch, (paths, writing))
+    start_new_thread(_watch, (paths, writing, _states(paths)))
     return reading
 
 
-def _watch(paths: Sequence[str], writing: int) -> None:
+def _watch(paths: Sequence[str], writing: int, before: dict[str, tuple[int, int]]) -> None:
     """Write the name of a changed file, whenever files have changed and changed no more for a moment. Runs in a thread of its own."""
     watch = Watch()
-    before: dict[str, tuple[int, int]] | None = None
     while True:
         now = _states(paths)
         for path in [*paths, *_folders(paths), *now]:
             watch.add(path)  # before the files are looked at again, so that no change is missed
         now = _states(paths)
-        before = now if before is None else before
         if now == before:
             watch.wait()
             continue
