@@ -70,6 +70,7 @@ class _ExpressionError(McpspyError):
 class CaptureError(McpspyError):
     """A capture whose header is whole but unusable, or newer than this mcpspy; or a file that is no capture.
 
+    Also one that was changed or removed, when a message that was left in it is looked at.
     Never raised for damage after a sound header: that becomes a `Damage` record.
     """
 

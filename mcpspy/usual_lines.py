@@ -26,7 +26,7 @@ class FrameLine(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field=
     part: bool = False
     chunks: tuple[_Number, ...] | None = None
     place: tuple[int, int] | None = msgspec.field(name="", default=None)
-    """The offset and the length of a long line in its file, which its reader sets; no member of a record has an empty name."""
+    """The offset and the length of a long line in its file, which its reader sets. A line with such a member is not usual."""
 
     def record(self) -> Frame:
         """Return the record."""

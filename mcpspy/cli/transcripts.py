@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..capture.file.frames import frame_file
-from ..capture.file.reader import CHUNK_BYTES, CaptureRecords, Reader, RecordOrLine, read
+from ..capture.file.reader import CHUNK_BYTES, CaptureRecords, Reader, read
 from ..capture.store.address import STDIN, resolve, rows_alone
 from ..capture.store.folder import is_live
 from ..errors import AddressError, CaptureError
@@ -189,23 +189,22 @@ def records_of(path: str, progress: ReadingProgress | None = None) -> CaptureRec
 class Tail:
     """The file of one capture that may still grow. One that is `over` will not."""
 
-    __slots__ = ("_fd", "_progress", "_reader", "frames", "over", "path")
+    __slots__ = ("_fd", "_progress", "_reader", "over", "path")
 
-    def __init__(self, path: str, progress: ReadingProgress | None = None, *, leaves_payloads: bool = False) -> None:
+    def __init__(self, path: str, progress: ReadingProgress | None = None) -> None:
         self.path = path
         self.over = False
         self._progress = progress
         self._fd = 0 if path == STDIN else os.open(path, os.O_RDONLY | BINARY)
-        self.frames = frame_file(path, grows=True) if leaves_payloads else None
         self._reader = Reader("standard input" if path == STDIN else path)
 
-    def read(self) -> Sequence[RecordOrLine]:
+    def read(self) -> list[Record]:
         """Read the next records, up to a MB of them; none if there are no new ones."""
         is_pipe = self.path == STDIN
         if is_pipe and not self._has_news():
             return []
         while data := read_descriptor(self._fd, CHUNK_BYTES):
-            records = self._reader.feed_lines(data)
+            records = self._reader.feed(data)
             if self._progress is not None:
                 self._progress.add(len(data))
             if records or is_pipe:
@@ -233,15 +232,11 @@ class Tail:
 
 
 class GrowingTranscript:
-    """A transcript of captures that may still be written. Its captures are numbered as they are added.
+    """A transcript of captures that may still be written. Its captures are numbered as they are added."""
 
-    One that is kept for long `leaves_payloads` that are long in the files, which stay open as long as it is kept.
-    """
+    __slots__ = ("_transcriber", "tails")
 
-    __slots__ = ("_leaves_payloads", "_transcriber", "tails")
-
-    def __init__(self, *, keeps_frames: bool = False, keeps_noise: bool = True, leaves_payloads: bool = False) -> None:
-        self._leaves_payloads = leaves_payloads
+    def __init__(self, *, keeps_frames: bool = False, keeps_noise: bool = True) -> None:
         self._transcriber = Transcriber(keep_frames=keeps_frames, keep_noise=keeps_noise, credentials=CredentialSearch())
         self.tails: list[Tail] = []
 
@@ -257,7 +252,7 @@ class GrowingTranscript:
 
     def add(self, path: str, progress: ReadingProgress | None = None) -> None:
         """Add a capture. Raises: OSError."""
-        self.tails.append(Tail(path, progress, leaves_payloads=self._leaves_payloads))
+        self.tails.append(Tail(path, progress))
 
     def take(self) -> Iterator[Row]:
         """Read what was recorded since the last call. Yields the rows that are new or changed, each as often as it changed.
@@ -279,13 +274,12 @@ class GrowingTranscript:
             if not tail.over:
                 tail.close()
 
-    def _records(self) -> list[tuple[RecordOrLine, int]]:
+    def _records(self) -> list[tuple[Record, int]]:
         """Read new records: of one capture a part at a time; of several all, in the order of their common clock."""
-        read: list[tuple[RecordOrLine, int]] = []
+        read: list[tuple[Record, int]] = []
         for capture, tail in enumerate(self.tails):
             while not tail.over and (records := tail.read()):
                 if isinstance(records[0], Header):
-                    self._transcriber.leave_payloads(tail.frames, capture)
                     self._transcriber.feed(records[0], capture)  # so that the shift of its clock is known
                 read.extend((record, capture) for record in records)
                 if len(self.tails) == 1:
@@ -311,6 +305,6 @@ class GrowingTranscript:
             yield from self._feed(tail.close(), capture)
             yield from self._transcriber.close(capture)
 
-    def _feed(self, records: Sequence[RecordOrLine], capture: int) -> Iterator[Row]:
+    def _feed(self, records: list[Record], capture: int) -> Iterator[Row]:
         for record in records:
             yield from self._transcriber.feed(record, capture)

@@ -77,7 +77,7 @@ class _GrowingSource:
 
     def __init__(self, paths: Sequence[str], name: str) -> None:
         self.name = name
-        self._growing = GrowingTranscript(keeps_frames=True, leaves_payloads=True)
+        self._growing = GrowingTranscript(keeps_frames=True)
         for path in paths:
             self._growing.add(path)
         self._rest: Iterator[Row] = iter(())

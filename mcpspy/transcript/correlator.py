@@ -81,27 +81,28 @@ def _takes_progress(exchange: Exchange) -> bool:
 
 
 class SideRequests:
-    """The requests of one side: the newest by id, whether it waits or was answered, and by progress token."""
+    """The requests of one side: by id those that wait and those that were answered, by progress token those that gave it out."""
 
-    __slots__ = ("by_token", "in_order", "newest", "queued", "sharing")
+    __slots__ = ("answered", "by_token", "in_order", "queued", "sharing", "waiting")
 
     def __init__(self) -> None:
         self.in_order: RequestsInOrder | None = None
         """Those that wait, once an answer without an id has come: hardly any capture has one."""
-        self.newest: dict[str, Exchange] = {}
+        self.waiting: dict[str, Exchange] = {}
         self.queued: dict[str, deque[Exchange]] = {}
         """Requests with the id of one that waits already, which nobody should send: they are answered in their order."""
+        self.answered: dict[str, Exchange] = {}
         self.by_token: dict[str, Exchange] = {}
         self.sharing: dict[str, list[Exchange]] = {}
         """For each progress token that was given out again while in use: the exchanges that share it; some that are over are gone."""
 
     def add(self, id: str, exchange: Exchange) -> None:
-        before = self.newest.get(id)
+        before = self.waiting.get(id)
         if before is not None and before.cancelled is None and not before.over:
             self.queued.setdefault(id, deque()).append(exchange)
             exchange.request.flaws = (*exchange.request.flaws, "id-in-use")
         else:
-            self.newest[id] = exchange
+            self.waiting[id] = exchange
             if before is not None and self.in_order is not None:
                 self.in_order.discard(before)
         if self.in_order is not None:
@@ -120,26 +121,25 @@ class SideRequests:
 
     def answer(self, id: str, message: Message) -> Exchange | None:
         """Return the exchange that `message` answers, for the first time or again; None if there is no such request."""
-        exchange = self.newest.get(id)
+        waiting = self.waiting
+        exchange = waiting.pop(id, None)
         if exchange is None:
-            alike = [spelling for spelling in spellings(id) if spelling in self.newest]
-            waiting = [spelling for spelling in alike if self.waits(spelling)]
-            if len(waiting) > 1:
+            alike = [spelling for spelling in spellings(id) if spelling in waiting] if self.answered.get(id) is None else []
+            if len(alike) > 1:
                 message.flaws = (*message.flaws, "ambiguous-id")
                 return None
             if not alike:
-                return None
-            id = (waiting or alike)[0]
-            exchange = self.newest[id]
-        if exchange.response is not None:
-            return self._answer_again(exchange, message)
-        if message.id == exchange.request.id:
-            message.id = exchange.request.id  # an equal string: one less to keep
+                return self._answer_again(id, message)
+            id, exchange = alike[0], waiting.pop(alike[0])
+        else:
+            message.id = id = exchange.request.id or ""  # an equal string: one less to keep
         if message.result_type == PARTIAL:
             exchange.partials = appended(exchange.partials, message)
+            waiting[id] = exchange
             return exchange
         exchange.response = message
         exchange.over = True
+        self.answered[id] = exchange
         if id in self.queued:
             self._promote(id)
         if self.in_order is not None:
@@ -152,8 +152,7 @@ class SideRequests:
             from .in_order import RequestsInOrder  # hardly any capture needs it
 
             queued = (exchange for queue in self.queued.values() for exchange in queue)
-            waiting = (exchange for exchange in self.newest.values() if exchange.response is None)
-            self.in_order = RequestsInOrder((*waiting, *queued))
+            self.in_order = RequestsInOrder((*self.waiting.values(), *queued))
         return self.in_order
 
     def take_by_order(self, exchange: Exchange, message: Message) -> None:
@@ -168,15 +167,15 @@ class SideRequests:
         """Take `message` as the answer to `exchange`, whatever its id."""
         id = exchange.request.id or ""
         queue = self.queued.get(id)
-        if self.newest.get(id) is exchange:
+        if self.waiting.get(id) is exchange:
+            del self.waiting[id]
             if queue:
                 self._promote(id)
         elif queue and exchange in queue:
             queue.remove(exchange)
             if not queue:
                 del self.queued[id]
-        elif not self.waits(id):
-            self.newest[id] = exchange
+        self.answered[id] = exchange
         exchange.response = message
         exchange.over = True
         if self.in_order is not None:
@@ -185,7 +184,7 @@ class SideRequests:
     def with_id(self, id: str) -> Exchange | None:
         """Return the newest exchange with this id; failing that, with another spelling of it."""
         for spelling in (id, *spellings(id)):
-            exchange = self.newest.get(spelling)
+            exchange = self.waiting.get(spelling) or self.answered.get(spelling)
             if exchange is not None:
                 return exchange
         return None
@@ -227,23 +226,22 @@ class SideRequests:
 
     def subscription(self, id: str) -> Exchange | None:
         """Return the open subscription with this id."""
-        exchange = self.newest.get(id)
-        return exchange if exchange is not None and exchange.response is None and exchange.method == LISTEN else None
-
-    def waits(self, id: str) -> bool:
-        """Return whether a request with exactly this id waits for its answer."""
-        exchange = self.newest.get(id)
-        return exchange is not None and exchange.response is None
+        exchange = self.waiting.get(id)
+        return exchange if exchange is not None and exchange.method == LISTEN else None
 
     def close(self) -> list[Exchange]:
         """End the requests that wait, because no answers will come; return them."""
         queued = [exchange for queue in self.queued.values() for exchange in queue]
-        ended = [exchange for exchange in (*self.newest.values(), *queued) if not exchange.over]
+        ended = [exchange for exchange in (*self.waiting.values(), *queued) if not exchange.over]
         for exchange in ended:
             exchange.over = True
         return ended
 
-    def _answer_again(self, exchange: Exchange, message: Message) -> Exchange:
+    def _answer_again(self, id: str, message: Message) -> Exchange | None:
+        alike = (id, *spellings(id))
+        exchange = next((known for spelling in alike if (known := self.answered.get(spelling)) is not None), None)
+        if exchange is None:
+            return None
         if exchange.response is not None and BY_ORDER in exchange.response.flaws:  # that was a part, as it turns out
             exchange.partials, exchange.response = appended(exchange.partials, exchange.response), message
         else:
@@ -252,7 +250,7 @@ class SideRequests:
 
     def _promote(self, id: str) -> None:
         queue = self.queued[id]
-        self.newest[id] = queue.popleft()
+        self.waiting[id] = queue.popleft()
         if not queue:
             del self.queued[id]
 
@@ -315,7 +313,7 @@ class Correlator:
 
     def waits(self, sender: Side, id: str) -> bool:
         """Return whether a request of `sender` with exactly this id waits for its answer."""
-        return self.requests[sender].waits(id)
+        return id in self.requests[sender].waiting
 
     def settle(self, exchange: Exchange, message: Message) -> None:
         """Take `message` as the answer to `exchange`, though not its id says so but HTTP."""

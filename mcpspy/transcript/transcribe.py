@@ -76,7 +76,7 @@ def transcribe(
     transcriber = Transcriber(
         keep_frames=keep_frames, keep_noise=keep_noise, with_findings=with_findings, credentials=credentials
     )
-    if len(captures) == 1 and isinstance(captures[0], CaptureLines):
+    if len(captures) == 1 and isinstance(captures[0], _Batches):
         transcriber.leave_payloads(captures[0].frames)
         for batch in captures[0].batches():
             transcriber.feed_lines(batch)
@@ -84,14 +84,14 @@ def transcribe(
         for record in _checked(captures[0]):
             transcriber.feed(record)
     else:
-        for line, capture in _merged(captures, transcriber):
-            transcriber.feed(line, capture)
+        for record, capture in _merged([_checked(records) for records in captures], transcriber):
+            transcriber.feed(record, capture)
     transcriber.close()
     return transcriber.transcript
 
 
 @runtime_checkable
-class CaptureLines(Protocol):
+class _Batches(Protocol):
     """Records that can be taken many at a time, as `mcpspy.read` returns them, and the file in which their payloads stay."""
 
     frames: FrameSource | None
@@ -131,13 +131,13 @@ class Transcriber:
         self._client_names: dict[int, str] = {}
         self._next_row = count(1).__next__
 
-    def leave_payloads(self, source: FrameSource | None, capture: int = 0) -> None:
-        """Leave the bytes of messages in the capture's file, from which they are read when somebody looks; None: keep them."""
-        if capture >= len(self._captures):
-            self._begin(capture)
-        self._captures[capture].info.frames = source
+    def leave_payloads(self, frames: FrameSource | None) -> None:
+        """Leave long payloads of the only capture in its file; None: keep them."""
+        if not self._captures:
+            self._begin(0)
+        self._captures[0].info.frames = frames
 
-    def feed(self, record: Record | UsualLine, capture: int = 0) -> Sequence[Row]:
+    def feed(self, record: Record, capture: int = 0) -> Sequence[Row]:
         """Take in the next record of the capture with this number."""
         if capture >= len(self._captures):
             self._begin(capture)
@@ -421,32 +421,27 @@ def _checked(records: Iterable[Record]) -> Iterator[Record]:
     raise TypeError(f"transcribe takes records, not items of type {type(first).__name__}: use mcpspy.open(path) for a file")
 
 
-def _merged(captures: Sequence[Iterable[Record]], transcriber: Transcriber) -> Iterator[tuple[Record | UsualLine, int]]:
+def _merged(captures: Sequence[Iterator[Record]], transcriber: Transcriber) -> Iterator[tuple[Record, int]]:
     """Yield the records of all captures by time, each with the number of its capture in the order in which they began."""
     time_axis = TimeAxis()
-    began: list[tuple[int, Header | None, Iterator[Record | UsualLine], FrameSource | None]] = []
-    for capture in captures:
-        records: Iterator[Record | UsualLine] = (
-            chain.from_iterable(capture.batches()) if isinstance(capture, CaptureLines) else _checked(capture)
-        )
-        source = capture.frames if isinstance(capture, CaptureLines) else None
+    began: list[tuple[int, Header | None, Iterator[Record]]] = []
+    for records in captures:
         first = next(records, None)
         if isinstance(first, Header):
-            began.append((time_axis.shift_ns(first), first, records, source))
+            began.append((time_axis.shift_ns(first), first, records))
         elif first is not None:
-            began.append((0, None, chain((first,), records), source))
+            began.append((0, None, chain((first,), records)))
     began.sort(key=lambda capture: capture[0])
-    for index, (_, header, _, source) in enumerate(began):
-        transcriber.leave_payloads(source, index)
+    for index, (_, header, _) in enumerate(began):
         if header is not None:
             yield header, index  # fed before the next step, so that its shift on the transcript's clock is known below
     shifts_ns = {info.index: info.shift_ns for info in transcriber.transcript.captures}
-    timed = [_timed(records, index, shifts_ns.get(index, 0)) for index, (_, _, records, _) in enumerate(began)]
+    timed = [_timed(records, index, shifts_ns.get(index, 0)) for index, (_, _, records) in enumerate(began)]
     for _, index, record in merge(*timed, key=lambda item: item[0]):
         yield record, index
 
 
-def _timed(records: Iterator[Record | UsualLine], capture: int, shift_ns: int) -> Iterator[tuple[int, int, Record | UsualLine]]:
+def _timed(records: Iterator[Record], capture: int, shift_ns: int) -> Iterator[tuple[int, int, Record]]:
     for record in records:
         yield record.at_ns + shift_ns, capture, record
 

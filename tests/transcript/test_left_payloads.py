@@ -1,6 +1,7 @@
 """Payloads that are left in the file of their capture, and read when somebody looks at them."""
 
 import re
+from binascii import crc32
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,13 @@ import mcpspy
 from mcpspy.capture.file import frames, reader
 from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.capture.file.reader import read
-from mcpspy.cli.transcripts import GrowingTranscript
 from mcpspy.errors import CaptureError
 from mcpspy.records import Header
 from mcpspy.transcript.model import Exchange, Message, Transcript, UnpairedMessage
 from mcpspy.transcript.transcribe import transcribe
 from tests.conftest import ROOT
 from tests.transcript.dialogue import Dialogue, request, result, spelled
+from tests.transcript.traffic import Traffic
 
 LONG = "a long text, with “quotes” and \\ " * 1000
 
@@ -26,7 +27,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frames, "LARGE_BYTES", 0)
 
 
-def capture_of(dialogue: Dialogue) -> bytes:
+def capture_of(dialogue: Dialogue | Traffic) -> bytes:
     lines = [
         header_line(record) if isinstance(record, Header) else record_line(record.number, record) for record in dialogue.records
     ]
@@ -72,15 +73,7 @@ def test_payloads_of_a_small_capture_are_kept(path: Path) -> None:
 
 
 @pytest.mark.usefixtures("large")
-def test_a_capture_that_was_removed_can_still_be_looked_at(path: Path) -> None:
-    expected = [message.raw for message in messages(mcpspy.open(path))]
-    transcript = mcpspy.open(path)
-    path.unlink()
-    assert [message.raw for message in messages(transcript)] == expected
-
-
-@pytest.mark.usefixtures("large")
-@pytest.mark.parametrize("change", ["cut", "flipped", "replaced"])
+@pytest.mark.parametrize("change", ["cut", "flipped", "replaced", "removed"])
 def test_a_capture_that_was_changed_since_is_no_other_story(path: Path, change: str) -> None:
     transcript = mcpspy.open(path)
     data = bytearray(path.read_bytes())
@@ -89,10 +82,12 @@ def test_a_capture_that_was_changed_since_is_no_other_story(path: Path, change: 
     elif change == "flipped":
         for match in re.finditer(b"a long text, with", bytes(data)):
             data[match.start()] ^= 1
-    else:
+    elif change == "replaced":
         data = bytearray(capture_of(dialogue().client(SHORT)).replace(b"a long text", b"another one"))
     path.write_bytes(data)
-    with pytest.raises(CaptureError, match=r"talk\.mcpspy.*changed since it was read; run the command again"):
+    if change == "removed":
+        path.unlink()
+    with pytest.raises(CaptureError, match=r"talk\.mcpspy.*changed or removed since it was read; run the command again"):
         [message.raw for message in messages(transcript)]
 
 
@@ -106,17 +101,22 @@ def test_events_and_bodies_of_http_are_left_as_well(monkeypatch: pytest.MonkeyPa
         assert [message.raw for message in left] == [message.raw for message in messages(transcribe([*read(path)]))]
 
 
-def test_a_capture_that_grows_leaves_long_payloads_in_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpspy.cli.transcripts.is_live", lambda _: True)
-    path, data = tmp_path / "grows.mcpspy", capture_of(dialogue())
-    path.write_bytes(data[: len(data) // 2])
-    growing = GrowingTranscript(leaves_payloads=True)
-    growing.add(str(path))
-    list(growing.take())
-    with path.open("ab") as file:
-        file.write(data[len(data) // 2 :])
-    list(growing.take())
-    growing.close()
-    payloads = [message.payload for message in messages(growing.transcript)]
-    assert payloads.count(b"") == 2 * CALLS
-    assert [message.raw for message in messages(growing.transcript)] == [m.raw for m in messages(mcpspy.open(path))]
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("place", ["[0,10]", "[-1,5]", "[0,4611686018427387904]", "[99999999999999999999,5]"])
+def test_no_line_says_where_it_is_itself(path: Path, place: str) -> None:
+    header, *lines = path.read_bytes().splitlines(keepends=True)
+    last = lines[-1][: -len(',"crc":"01234567"}\n')] + b',"":%b' % place.encode()
+    path.write_bytes(b"".join([header, *lines[:-1], b'%b,"crc":"%08x"}\n' % (last, crc32(last))]))
+    assert [message.raw for message in messages(mcpspy.open(path))] == [
+        message.raw for message in messages(transcribe(dialogue().records))
+    ]
+
+
+@pytest.mark.usefixtures("large")
+def test_a_batch_of_one_in_an_event_is_what_it_was(tmp_path: Path) -> None:
+    http, path = Traffic(), tmp_path / "batch.mcpspy"
+    answer = result(1, {"content": [{"type": "text", "text": LONG}]})
+    http.post(request(1, "tools/call", {"name": "say"})).stream().event([answer]).close()
+    path.write_bytes(capture_of(http))
+    message = messages(mcpspy.open(path))[-1]
+    assert (message.kind, message.size, message.body) == ("result", len(message.raw), answer)

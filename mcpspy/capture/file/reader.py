@@ -215,7 +215,8 @@ class Reader:
         due = self._next + len(lines)
         if [line.number for line in usual] != list(range(self._next, due)) or not (crcs := seals(lines)):
             return None
-        self._place(usual, lines)
+        if not self._place(usual, lines):
+            return None
         self._seals += crcs
         self._line += len(lines)
         self._offset += len(block)
@@ -242,16 +243,19 @@ class Reader:
             usual = decode_line(line)
         except UNREADABLE:
             return None
-        self._place([usual], [line])
-        return usual if usual.number == self._next else None
+        return usual if usual.number == self._next and self._place([usual], [line]) else None
 
-    def _place(self, records: Sequence[UsualLine], lines: Sequence[bytes]) -> None:
-        """Let the records of long lines know where these are."""
+    def _place(self, records: Sequence[UsualLine], lines: Sequence[bytes]) -> bool:
+        """Let the records of long lines know where these are. Return whether no line says that itself."""
         offset = self._offset
         for record, line in zip(records, lines, strict=True):
-            if len(line) > LONG_BYTES and isinstance(record, FrameLine):
-                record.place = offset, len(line.rstrip(b"\n"))
+            if isinstance(record, FrameLine):
+                if record.place is not None:
+                    return False
+                if len(line) > LONG_BYTES:
+                    record.place = offset, len(line.rstrip(b"\n"))
             offset += len(line)
+        return True
 
     def close(self) -> list[Record]:
         """Return the records of the end of the file: a last line without its end, a header that never came."""

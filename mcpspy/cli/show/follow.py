@@ -43,7 +43,7 @@ class FollowedRecording:
     __slots__ = ("_since_ns", "early", "growing", "parent", "pending", "streams", "working")
 
     def __init__(self, *, keeps_frames: bool = False) -> None:
-        self.growing = GrowingTranscript(keeps_frames=keeps_frames, leaves_payloads=True)
+        self.growing = GrowingTranscript(keeps_frames=keeps_frames)
         self.parent: tuple[object, ...] | None = None
         self.pending: dict[int, Exchange | ModelCall] = {}
         self.working: dict[int, Exchange] = {}

@@ -78,7 +78,7 @@ class GrowingRecording:
     def __init__(self, name: str, store: CatalogCache) -> None:
         self._name = name
         self._store = store
-        self._growing = GrowingTranscript(keeps_frames=True, leaves_payloads=True)
+        self._growing = GrowingTranscript(keeps_frames=True)
         self._seen: set[str] = set()
         """The files of the store when it was last searched for captures of this recording."""
         self._clients: dict[str, ClientKey] = {}

@@ -181,7 +181,7 @@ class CaptureFacts(msgspec.Struct, eq=False):
     """Limits that rules reached, which did not look at everything."""
     copied: dict[int, Exchange] | None = None
     """Requests by the rows of those that a gateway made of them again; None until `copies` needs it."""
-    known: dict[Any, Any] = {}
+    shared: dict[Any, Any] = {}
     """Values that several modules of rules ask for, by what made them."""
     _misdelivered: Misdeliveries | None = None
 
@@ -443,10 +443,10 @@ def scope_key(transaction: Transaction | None) -> ScopeKey:
 
 def clients(facts: CaptureFacts) -> KnownClients:
     """Return what tells the clients of a capture apart."""
-    known: KnownClients | None = facts.known.get(KnownClients)
+    known: KnownClients | None = facts.shared.get(KnownClients)
     if known is None:
         openings = [exchange for exchange in facts.http if exchange.method in (INITIALIZE, DISCOVER)]
-        known = facts.known[KnownClients] = KnownClients(facts.capture, openings)
+        known = facts.shared[KnownClients] = KnownClients(facts.capture, openings)
     return known
 
 

@@ -73,7 +73,7 @@ class OpenTransaction(msgspec.Struct, eq=False, gc=False):
         if gap_ns < 0 or response is not self.transaction.response or (is_stream and self.transaction.method != "GET"):
             return
         carries_others = self.transaction.method == "GET" and (self.resumes or is_stream)
-        others = self.state.correlator.requests[CLIENT].newest.values() if carries_others else ()
+        others = self.state.correlator.requests[CLIENT].waiting.values() if carries_others else ()
         for exchange in (*self.requests, *self.server_requests, *others):
             request = exchange.request
             if exchange.response is None and request.at_ns <= gap_ns and UNREAD not in request.flaws:

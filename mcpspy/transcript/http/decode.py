@@ -245,9 +245,9 @@ class CompressedEvents:
 def place_message(units: Sequence[Unit], frame: Frame, place: Place) -> None:
     """Let the only message of a frame know where it is in the capture's file, if its bytes are there as they are."""
     if len(units) == 1 and units[0].frame is frame and len(units[0].messages) == 1:
-        ((_, (message,), event, _, _),) = units
+        event, message = units[0].event, units[0].messages[0]
         place.is_event = event is not None
-        if message.payload == frame.data or (event is not None and not frame.data.startswith(BOM)):
+        if message.payload == (frame.data if event is None else event.data) and not frame.data.startswith(BOM):
             message.place = place
 
 

@@ -139,7 +139,7 @@ def say_many_things(client: Wire, request: bytes) -> None:
 
 
 def say_nonsense(client: Wire, request: bytes) -> None:
-    client.send(os.urandom(300).replace(b"\n", b""))
+    client.send(b"\0" + os.urandom(300).replace(b"\n", b""))  # else it may begin as a head does, of which more is waited for
     client.rest()
 
 

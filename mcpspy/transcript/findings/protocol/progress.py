@@ -156,7 +156,7 @@ _RACE_NS: Final = 1_000_000_000
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find progress that is late, does not increase or has an unknown token, and cancellations that should not have been sent."""
     for exchange in facts.with_notifications:
-        yield from _in_order(exchange)
+        yield from _out_of_order(exchange)
     for exchange in facts.cancelled:
         for message in exchange.notifications:
             if message.method == CANCELLED:
@@ -175,7 +175,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             yield hit_in(CANCELLED_UNKNOWN_REQUEST, message, unpaired.row, what)
 
 
-def _in_order(exchange: Exchange) -> Iterator[Hit]:
+def _out_of_order(exchange: Exchange) -> Iterator[Hit]:
     """Find progress that is late or does not increase."""
     reports = [message for message in exchange.notifications if message.method == PROGRESS]
     response = exchange.response

@@ -138,9 +138,10 @@ def _ids_again(exchanges: Iterable[Exchange]) -> set[tuple[Side, str]]:
     again: set[tuple[Side, str]] = set()
     for exchange in exchanges:
         request = exchange.request
-        key = request.sender, request.id or ""
-        if key[1].isdigit() and len(key[1]) <= _ID_DIGITS:
-            counted, number = numbers[request.sender], int(key[1])
+        id = request.id or ""
+        key = request.sender, id
+        if id.isdigit() and len(id) <= _ID_DIGITS:
+            counted, number = numbers[request.sender], int(id)
             if not counted or number > counted[-1]:
                 counted.append(number)
                 continue

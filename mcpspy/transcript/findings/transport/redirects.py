@@ -115,9 +115,9 @@ class _Redirects:
 
 def redirect_to(facts: CaptureFacts, transaction: Transaction) -> Transaction | None:
     """Return the transaction whose redirect sent the client to the path of a later one; None if it went there by itself."""
-    known: _Redirects | None = facts.known.get(_Redirects)
+    known: _Redirects | None = facts.shared.get(_Redirects)
     if known is None:
-        known = facts.known[_Redirects] = _Redirects(facts)
+        known = facts.shared[_Redirects] = _Redirects(facts)
     other = known.to.get(_path(transaction.target))
     return other if other is not None and other.at_ns <= transaction.at_ns else None
 

@@ -253,9 +253,9 @@ class _Evidence:
 
 def _evidence(facts: CaptureFacts) -> _Evidence:
     """Return the evidence of a capture, which is gathered once."""
-    known: _Evidence | None = facts.known.get(_Evidence)
+    known: _Evidence | None = facts.shared.get(_Evidence)
     if known is None:
-        known = facts.known[_Evidence] = _Evidence(facts)
+        known = facts.shared[_Evidence] = _Evidence(facts)
     return known
 
 

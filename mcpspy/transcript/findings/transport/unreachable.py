@@ -147,11 +147,11 @@ def upstream_fault(facts: CaptureFacts, transaction: Transaction, reason: bytes)
 
 def _answers(facts: CaptureFacts) -> list[int]:
     """Return the times at which the server itself answered, in order; they are gathered once."""
-    known: list[int] | None = facts.known.get(_answers)
+    known: list[int] | None = facts.shared.get(_answers)
     if known is None:
         responses = (transaction.response for transaction in facts.capture.transactions.values())
         times = sorted(response.at_ns for response in responses if response is not None and not response.injected)
-        known = facts.known[_answers] = times
+        known = facts.shared[_answers] = times
     return known
 
 
