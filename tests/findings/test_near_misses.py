@@ -39,6 +39,9 @@ PAGES = "→ tools/list 1\n" + PAGE % (1, "a", "2") + NEXT % (2, "2") + PAGE % (
 LISTENING = "→ GET /events\n  Accept: text/event-stream\n← 200 OK\n  Content-Type: text/event-stream\n"
 
 WELL = {
+    "a signal to a whole group of processes, which the server gets first": (
+        "· handshake 2025-11-25\n· the server exits by SIGTERM\n· 0.1 s later\n· the client sends SIGTERM"
+    ),
     "a session that refuses a method with 404, as servers of later revisions do": (
         f"{SESSION}→ POST /mcp\n  tools/peek 1\n← 404 Not Found\n  error 1 -32601 Method not found\n{TOOLS.replace('1', '2')}"
     ),
@@ -277,6 +280,10 @@ LOG_IN = (
 GOOD = '{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}'
 
 FAULTS = {
+    "a server that a signal ended long before its client's": (
+        "· handshake 2025-11-25\n· the server exits by SIGTERM\n· 0.3 s later\n· the client sends SIGTERM",
+        "server-died",
+    ),
     "an argument in letters that the server misread, written with escapes": (
         (
             '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"open","arguments":{"a":[{"b":"na\\u00efve"}]}}\n'

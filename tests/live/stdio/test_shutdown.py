@@ -169,6 +169,27 @@ def test_a_client_that_signals_its_whole_group_finds_nothing_left(peer: Peer, tm
         assert client.running() == []
 
 
+ANSWERS = (
+    "import json, sys\n"
+    "for line in sys.stdin:\n"
+    '    id = json.loads(line).get("id")\n'
+    '    result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}\n'
+    '    if id: print(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}), flush=True)\n'
+)
+
+
+def test_a_server_that_dies_of_a_signal_to_the_group_before_mcpspy_hears_of_it_did_not_die(tier: Tier) -> None:
+    for _ in range(tier(sample=5, more=20, full=100)):  # in a third of them the server is first
+        with Client([sys.executable, "-c", ANSWERS], new_session=True) as client:
+            params = b'{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}'
+            client.send(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":%b}\n' % params)
+            client.line()
+            client.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+            os.killpg(client.pid, signal.SIGTERM)
+            client.wait()
+            assert all_findings(transcribe(client.records())) == []
+
+
 @pytest.mark.parametrize("number", SIGNALS)
 def test_the_same_signal_again_means_now(number: signal.Signals) -> None:
     with Client(puppet(*STUBBORN)) as client:

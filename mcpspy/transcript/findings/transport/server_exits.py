@@ -139,6 +139,9 @@ _launcher_complains = lazy_pattern(
 EXIT_NS: Final = 1_000_000_000
 """A server that ends within this time after it closed its stdout closed it by ending."""
 
+_GROUP_NS: Final = 250_000_000
+"""A signal that mcpspy gets within this time after the server's end was for both: clients and terminals signal a whole group."""
+
 LISTED_CALLS: Final = 3
 
 OPEN_ENDED: Final = {"subscriptions/listen"}
@@ -394,6 +397,8 @@ def _died(facts: CaptureFacts, exit_ns: int) -> bool:
     hole_ns = facts.last_hole_ns  # the client may have left in it, unless it asked for something later
     if hole_ns is not None and not any(row.sender == CLIENT and row.at_ns > hole_ns for row in facts.exchanges):
         return False
+    if facts.signalled_ns is not None and 0 <= facts.signalled_ns - gone_ns < _GROUP_NS:
+        return False  # the signal was for the whole group of processes, and reached the server first
     return exit_ns - gone_ns < EXIT_NS and (facts.left_ns is None or gone_ns < facts.left_ns)
 
 
